@@ -40,7 +40,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
-from tfwright.tools.process.command import Command, RunningContainer, entered
+from tfwright.tools.process.command import Command, RunningContainer, inside_container
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord
 
@@ -302,7 +302,7 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
     empty = Mock(spec=RunningContainer)
     empty.name = "sha256:empty"
     empty.command.return_value = Command(("/nonexistent",), Path("/"))
-    with entered(empty):
+    with inside_container(empty):
         yield
 
 

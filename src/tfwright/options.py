@@ -184,7 +184,7 @@ def reporting_failures(
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        disk.insist_on_working_directory()
+        disk.check_working_directory()
         # What a build makes is run by others: it is never writable for all, whatever the umask.
         # umask can only be read by setting it; both bits are then added to the caller's
         # own. Its owner's bits stay clear: we read what we write.

@@ -21,7 +21,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact, Results
 from tfwright.tools.process import isolation
-from tfwright.tools.process.command import Command, RunningContainer, entered
+from tfwright.tools.process.command import Command, RunningContainer, inside_container
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
@@ -233,7 +233,7 @@ def test_what_an_image_has_is_compared_in_its_container(
     container = Mock(spec=RunningContainer)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "/usr/3.6.9"), Path("/"))
-    monkeypatch.setattr(containers, "around", lambda *_: entered(container))
+    monkeypatch.setattr(containers, "around", lambda *_: inside_container(container))
     changes = reproduction.host_changes(job, holding(original, record))
     assert any(change.endswith("then, /usr/3.6.9 here") for change in changes)
 

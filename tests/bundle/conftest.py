@@ -67,12 +67,12 @@ def brought(small_job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Let all inputs of the job be here: its commit, a clone, a Bazel and an archive."""
     places, source = small_job.places, small_job.recipe.source
     places.own.mkdir(parents=True)
-    mirrored = mirror.bring(
+    mirrored = mirror.fetch(
         Pin.of(source), places.git, Origin.of(source.url), SILENCE, offline=False
     )
     cloned = commit(tmp_path / "rules", {"BUILD": ""})
     clone = Clone((tmp_path / "rules").as_uri(), cloned)
-    copy = clones.bring(clone, places.git, Origin.of(clone.remote), offline=False)
+    copy = clones.fetch(clone, places.git, Origin.of(clone.remote), offline=False)
     for name, content in (("bazel", b"a Bazel"), ("archive", b"an archive")):
         (tmp_path / name).write_bytes(content)
     made = Inputs(

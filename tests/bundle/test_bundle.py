@@ -486,7 +486,7 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
     ]
     elsewhere = tmp_path / "elsewhere"
     unpacking.unpack(file, elsewhere, SILENCE)
-    kept = mirror.place(elsewhere / "git", small_job.recipe.source.url)
+    kept = mirror.path_of(elsewhere / "git", small_job.recipe.source.url)
     assert git(kept, "show", f"{brought.commit}:BUILD") == b"one\n"
     assert (checkout / "patches/main/0001-two.patch").is_file()
     assert not list(small_job.places.own.glob("bundle-*"))

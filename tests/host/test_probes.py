@@ -13,7 +13,7 @@ from tfwright.host import machine, nvidia, probes, toolchain
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
-from tfwright.tools.process.command import RunningContainer, entered
+from tfwright.tools.process.command import RunningContainer, inside_container
 
 apple = partial(Compiler, "Apple clang")
 NVCC = HERE.which("nvcc")
@@ -54,7 +54,7 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
     before = probes.here().release
     assert HERE.exists(of_image)
     assert not HERE.exists(toolkit)
-    with entered(container):
+    with inside_container(container):
         assert probes.here().release.value == "Debian of the image"
         assert HERE.exists(toolkit)
         assert not HERE.exists(of_image)

@@ -7,7 +7,7 @@ from tests.making import make_program
 
 from tfwright.documents.host_file import HostFile
 from tfwright.host import pythons
-from tfwright.tools.process.command import Command, RunningContainer, entered
+from tfwright.tools.process.command import Command, RunningContainer, inside_container
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_same_path_in_an_image_is_another_python() -> None:
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "3.6.9"), Path("/"))
     outside = pythons.version_of(pythons.own())
-    with entered(container):
+    with inside_container(container):
         assert pythons.version_of(pythons.own()) == "3.6.9"
     assert pythons.version_of(pythons.own()) == outside
 

@@ -13,7 +13,7 @@ from tfwright.host import cuda
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
 from tfwright.tools.container import engine
-from tfwright.tools.process.command import RunningContainer, entered
+from tfwright.tools.process.command import RunningContainer, inside_container
 
 Player = Callable[[dict[str, Any]], Host]
 DISK = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 2 1 216895488 15% /"
@@ -252,7 +252,7 @@ def test_what_an_image_has_is_not_asked_of_the_host(
     )
     bare = good(c__=None, nvidia_smi=None)
     assert requirements.examine(wanted, UNSET, bare) == []
-    with entered(container):
+    with inside_container(container):
         found = {finding.found: finding for finding in requirements.examine(wanted, UNSET, bare)}
     for lacking in ("no Python 3.2", "no swig", "no /opt/clang"):
         assert "the new digest into [host.image]" in found[lacking].remedy

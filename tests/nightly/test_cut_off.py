@@ -298,7 +298,7 @@ def test_hosts_that_start_at_once_in_one_directory_build_everything_once(
 def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", nights=1)
     (name,) = host.listed("tf-a")
-    with file_lock.held(tmp_path / states.LOCK, "a night of eight hours"):
+    with file_lock.locked(tmp_path / states.LOCK, "a night of eight hours"):
         site.yank(tmp_path, name, "wrong cuDNN")
         with states.opened(tmp_path) as state:
             site.publish(host.nightly, state, host.clock())
@@ -312,7 +312,7 @@ def test_two_that_publish_at_once_leave_the_newest_state(tmp_path: Path) -> None
     host = host_with(tmp_path, "a", nights=1)
     (name,) = host.listed("tf-a")
     with ThreadPoolExecutor(1) as other:
-        with file_lock.held(tmp_path / site.LOCK, "publishing"):
+        with file_lock.locked(tmp_path / site.LOCK, "publishing"):
             done = other.submit(published_elsewhere, host)
             with pytest.raises(TimeoutError):
                 done.result(timeout=0.3)

@@ -561,7 +561,7 @@ def test_the_watch_names_a_channel_that_takes_no_notice(tmp_path: Path) -> None:
 def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", url="https://w.example/"))
     cut_off(host)
-    with file_lock.held(tmp_path / states.LOCK, "the night goes on"):
+    with file_lock.locked(tmp_path / states.LOCK, "the night goes on"):
         assert watched(host) == 0
         assert "under way" in host.page()
     assert [watched(host) for _ in range(2)] == [1, 0]

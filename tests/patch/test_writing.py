@@ -70,7 +70,7 @@ def test_no_patch_is_made_while_a_build_uses_the_tree(
     shell: CommandLine, job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
     edit(job.places.tree)
-    with file_lock.held(job.places.lock, "a build"):
+    with file_lock.locked(job.places.lock, "a build"):
         said = shell.remedy(
             f"invoke patch why --recipe {path} --why w --upstream none --drop-when d"
         )

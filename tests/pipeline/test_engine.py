@@ -288,7 +288,7 @@ def test_a_wrong_stage_name_suggests_the_nearest() -> None:
 
 def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(nest: RecipeJob) -> None:
     program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as lock\n"
-    program += "with lock.held(Path(sys.argv[1]), 'invoke build --recipe small'): print('held', flush=True); sys.stdin.read()"
+    program += "with lock.locked(Path(sys.argv[1]), 'invoke build --recipe small'): print('held', flush=True); sys.stdin.read()"
     holder = [sys.executable, "-c", program, str(nest.places.lock)]
     with subprocess.Popen(
         holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -360,7 +360,7 @@ def test_a_stage_that_keeps_its_network_offline_says_so(
 
 
 def test_what_is_being_built_cannot_be_cleaned(built: RecipeJob) -> None:
-    with file_lock.held(built.places.lock, "a build"), fails(HostError, os.getpid()):
+    with file_lock.locked(built.places.lock, "a build"), fails(HostError, os.getpid()):
         engine.clean(built)
     assert reasons(built) == ["", ""]
     engine.clean(built)
@@ -382,7 +382,7 @@ def test_what_was_built_of_a_recipe_that_is_gone_is_cleaned(
 def test_caches_that_another_recipe_uses_are_not_removed(nest: RecipeJob) -> None:
     nest.places.vault.mkdir(parents=True)
     with (
-        file_lock.held(nest.places.build_out / "other/lock", "another build"),
+        file_lock.locked(nest.places.build_out / "other/lock", "another build"),
         pytest.raises(HostError, match="has to wait for process"),
     ):
         engine.clean(nest, caches=True)

@@ -163,7 +163,7 @@ def digest(content: bytes) -> str:
 def copied(project: RecipeJob, upstream: Path) -> Copied:
     """Bring what is cloned."""
     wanted = Clone(REMOTE, git(upstream, "rev-parse", "main~"))
-    repository = clones.bring(wanted, project.places.git, Origin.of(str(upstream)), offline=False)
+    repository = clones.fetch(wanted, project.places.git, Origin.of(str(upstream)), offline=False)
     return Copied(remote=wanted.remote, commit=wanted.commit, repository=repository)
 
 

@@ -45,9 +45,9 @@ def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(
     whole = mirror_of(commit)
     pin = Pin(URL, branch, commit, absent_in(whole, commit))
     begun = time.monotonic()
-    found = mirror.bring(pin, tmp_path, Origin.of(str(whole)), Printer(), offline=False)
+    found = mirror.fetch(pin, tmp_path, Origin.of(str(whole)), Printer(), offline=False)
     print(f"{branch}: {time.monotonic() - begun:.1f} s; left out: {pin.exclude}")  # noqa: T201 as above
-    assert mirror.bring(pin, tmp_path, Origin.of(URL), Printer(), offline=True) == found
+    assert mirror.fetch(pin, tmp_path, Origin.of(URL), Printer(), offline=True) == found
     assert mirror.size(found) < mirror.size(whole) / 3
 
 
@@ -61,7 +61,7 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
     pin = Pin(
         table.url, table.branch, table.commit, (*table.exclude, *absent_in(whole, table.commit))
     )
-    found = mirror.bring(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
+    found = mirror.fetch(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
     inputs = Inputs(
         mirror=found, commit=pin.commit, epoch=GitRepository(found).epoch(pin.commit), programs=None
     )

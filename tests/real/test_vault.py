@@ -34,7 +34,7 @@ def brought(commit: str, store: Store) -> Reached:
 
     def clone(wanted: Clone) -> Path:
         mirror = Origin.of(host.mirror_of(wanted.remote) or wanted.remote)
-        return clones.bring(
+        return clones.fetch(
             wanted,
             store.root / "git",
             mirror,

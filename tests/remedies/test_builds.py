@@ -32,13 +32,13 @@ def recipe(tmp_path: Path) -> Path:
 def test_a_build_waits_for_another_one(shell: CommandLine, named: str, tmp_path: Path) -> None:
     command = f"invoke build {named} --until source"
     lock = tmp_path / "build_out/small/lock"
-    with file_lock.held(lock, "another"):
+    with file_lock.locked(lock, "another"):
         remedy = shell.remedy(command)
     option = find_text(r"--wait", remedy)
     released = threading.Event()
 
     def hold() -> None:
-        with file_lock.held(lock, "another"):
+        with file_lock.locked(lock, "another"):
             holding.set()
             released.wait(0.3)
 

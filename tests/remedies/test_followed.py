@@ -55,7 +55,7 @@ def corrected(text: str, fault: RecipeError) -> str:
 def test_the_commit_that_is_named_is_the_one_to_pin(tmp_path: Path) -> None:
     def bring(pinned: str) -> Path:
         pin = Pin(demo.URL, "main", pinned)
-        return mirror.bring(pin, tmp_path, Origin.of(demo.URL), SILENCE, offline=True)
+        return mirror.fetch(pin, tmp_path, Origin.of(demo.URL), SILENCE, offline=True)
 
     fault = failing(lambda: bring("0123456789" * 4), RecipeError)
     written = tomllib.loads(fault.remedy.removeprefix("Write ").partition(" into")[0])

@@ -61,7 +61,7 @@ def mirrored(remedy: str, url: str, place: Path, folder: Path) -> Origin:
 
 def brought(pin: Pin, store: Path, origin: Origin | None = None) -> Path:
     named = origin or Origin.of(pin.url)
-    return mirror.bring(pin, store, named, SILENCE, offline=False)
+    return mirror.fetch(pin, store, named, SILENCE, offline=False)
 
 
 @pytest.mark.parametrize("before", [None, "echo git version 2.25.1"])
@@ -77,7 +77,7 @@ def test_the_git_that_is_named_is_installed(
         programs(git=before)
 
     def make() -> None:
-        with mirror.held(tmp_path / "m.git", "test"):
+        with mirror.locked(tmp_path / "m.git", "test"):
             pass
 
     fault = failing(make, HostError)
@@ -98,17 +98,17 @@ def test_a_server_that_is_gone_or_goes_on_for_ever_gets_a_mirror(
 ) -> None:
     wanted = Clone(URL, head(upstream))
     fault = failing(
-        lambda: clones.bring(wanted, store, Origin.of(URL), offline=False), SupplyError, "network"
+        lambda: clones.fetch(wanted, store, Origin.of(URL), offline=False), SupplyError, "network"
     )
     named = mirrored(fault.remedy, URL, upstream, store)
-    assert clones.bring(wanted, store, named, offline=False)
+    assert clones.fetch(wanted, store, named, offline=False)
     # Without the network it is here now.
-    assert clones.bring(wanted, store, Origin.of(URL), offline=True)
+    assert clones.fetch(wanted, store, Origin.of(URL), offline=True)
 
 
 def test_a_clone_that_is_not_here_is_fetched_once(upstream: Path, store: Path) -> None:
     wanted = Clone(f"file://{upstream}", head(upstream))
-    bring = partial(clones.bring, wanted, store, Origin.of(wanted.remote))
+    bring = partial(clones.fetch, wanted, store, Origin.of(wanted.remote))
     fault = failing(lambda: bring(offline=True), SupplyError)
     # What builds completes the command with the recipe; it brings clones as this does.
     assert commands(fault.remedy) == ["invoke fetch"]
@@ -123,10 +123,10 @@ def test_a_commit_that_a_repository_lacks_comes_from_a_mirror_that_has_it(
     behind, pinned = f"file://{tmp_path}/behind", commit(upstream, {"a": "b"})
     wanted = Clone(behind, pinned)
     fault = failing(
-        lambda: clones.bring(wanted, store, Origin.of(behind), offline=False), SupplyError
+        lambda: clones.fetch(wanted, store, Origin.of(behind), offline=False), SupplyError
     )
     named = mirrored(fault.remedy, behind, upstream, store)
-    assert clones.bring(wanted, store, named, offline=False)
+    assert clones.fetch(wanted, store, named, offline=False)
     pin = Pin(behind, "main", pinned)
     fault = failing(lambda: brought(pin, store), SupplyError)
     named = mirrored(fault.remedy, behind, upstream, store)

@@ -41,7 +41,7 @@ def pinned(worded: Path, root: Path, tmp_path: Path) -> Path:
         f'[host.image]\nname = "small"\ndigest = "{made.digest}"\n',
         after='version = "0.26.1"',
     )
-    return image.place(tmp_path / "other", made.digest)
+    return image.path_of(tmp_path / "other", made.digest)
 
 
 @pytest.mark.parametrize("way", ["add", "copy"])

@@ -278,7 +278,7 @@ def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) 
 
 def test_another_night_is_waited_for(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    with file_lock.held(tmp_path / states.LOCK, "invoke nightly"):
+    with file_lock.locked(tmp_path / states.LOCK, "invoke nightly"):
         fault = failing(lambda: night.run(host), HostError)
     assert fault.remedy.startswith("Wait for it, or add --wait")
     assert night.run(host, wait=True).verdicts == {"a": "good"}

@@ -350,5 +350,5 @@ def test_an_image_that_is_not_here_is_pulled_by_the_command_that_is_shown(
     command = shlex.split(finding.remedy, comments=True)
     assert command == ["invoke", "image", "--recipe", "small", "--pull"]
     # Where that command puts it.
-    image.place(tmp_path / "vault", digest).mkdir(parents=True)
+    image.path_of(tmp_path / "vault", digest).mkdir(parents=True)
     assert list(images.findings(trial.recipe, trial.host_file)) == []

@@ -146,7 +146,7 @@ def test_a_wheel_is_installed_and_every_program_run_on_it(
         **dict.fromkeys(ORDER, "skipped"),
         **dict.fromkeys(("library_path", "imports", "matmul"), "passed"),
     }
-    assert json_text.record(request.place / "smoke.json")["wheel"] == request.wheel.name
+    assert json_text.load_object(request.place / "smoke.json")["wheel"] == request.wheel.name
     assert not (request.place / "venv").exists()
     smoke.check_passed(request, report)
 

@@ -179,5 +179,5 @@ def test_no_more_than_the_wanted_bytes_are_read_and_the_end_may_come_before(
     size: int, left: bytes
 ) -> None:
     stream = io.BytesIO(b"abcde")
-    assert b"".join(files.pieces(stream.read, size)) == b"abcde"[:size]
+    assert b"".join(files.chunks(stream.read, size)) == b"abcde"[:size]
     assert stream.read() == left

@@ -28,7 +28,7 @@ DAMAGED = [
 @pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
 def test_a_damaged_file_of_ours_is_taken_for_a_missing_one(content: bytes, tmp_path: Path) -> None:
     path = make_file(tmp_path / "kept.json", content)
-    assert json_text.record(path) == {}
+    assert json_text.load_object(path) == {}
 
 
 @pytest.mark.parametrize("depth", [1_000, 200_000])
@@ -44,7 +44,7 @@ def test_neither_a_pipe_nor_a_directory_is_waited_for(tmp_path: Path) -> None:
     for path in (pipe, folder, tmp_path / "missing"):
         with pytest.raises(OSError, match=r"named pipe|directory"):
             filesystem.open_file(path)
-        assert json_text.record(path) == {}
+        assert json_text.load_object(path) == {}
 
 
 def test_a_pipe_in_the_place_of_a_file_is_removed(tmp_path: Path) -> None:

@@ -51,55 +51,58 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_change_shows_at_a_glance_and_in_the_content(root: Path, change: str) -> None:
-    before = trees.glance(root), trees.content(root)
+    before = trees.state_digest(root), trees.content_digest(root)
     CHANGES[change](root)
-    after = trees.glance(root), trees.content(root)
+    after = trees.state_digest(root), trees.content_digest(root)
     assert before[0] != after[0]
     assert before[1] != after[1]
 
 
 def test_touching_a_file_changes_the_glance_and_not_the_content(root: Path) -> None:
-    before = trees.glance(root), trees.content(root)
+    before = trees.state_digest(root), trees.content_digest(root)
     os.utime(root / "program")
-    assert (trees.glance(root) != before[0], trees.content(root) == before[1]) == (True, True)
+    assert (trees.state_digest(root) != before[0], trees.content_digest(root) == before[1]) == (
+        True,
+        True,
+    )
 
 
 def test_the_content_does_not_depend_on_the_place(root: Path) -> None:
-    before = trees.content(root)
-    assert trees.content(root.rename(root.with_name("elsewhere"))) == before
+    before = trees.content_digest(root)
+    assert trees.content_digest(root.rename(root.with_name("elsewhere"))) == before
 
 
 def test_what_a_link_leads_to_counts_only_where_links_are_followed(root: Path) -> None:
-    kept, followed = trees.content(root), trees.content(root, follow=True)
-    seen = trees.glance(root, follow=True)
+    kept, followed = trees.content_digest(root), trees.content_digest(root, follow=True)
+    seen = trees.state_digest(root, follow=True)
     (root.parent / "outside").write_text("four", "utf-8")
-    assert trees.content(root) == kept
-    assert trees.content(root, follow=True) != followed
-    assert trees.glance(root, follow=True) != seen
+    assert trees.content_digest(root) == kept
+    assert trees.content_digest(root, follow=True) != followed
+    assert trees.state_digest(root, follow=True) != seen
 
 
 def test_links_that_lead_nowhere_or_in_a_circle_end(root: Path) -> None:
     (root / "nowhere").symlink_to("gone")
     (root / "inner/circle").symlink_to(root / "inner")
-    assert trees.content(root, follow=True)
+    assert trees.content_digest(root, follow=True)
 
 
 def test_paths_that_are_left_out_do_not_count(root: Path) -> None:
-    before = trees.content(root, without=("inner/file",))
+    before = trees.content_digest(root, without=("inner/file",))
     flip(root)
-    assert trees.content(root, without=("inner/file",)) == before
+    assert trees.content_digest(root, without=("inner/file",)) == before
 
 
 def test_replacing_a_path_that_is_left_out_does_not_show_at_a_glance(root: Path) -> None:
-    before = trees.glance(root, without=("inner/file",))
+    before = trees.state_digest(root, without=("inner/file",))
     (root / "new").write_text("other", "utf-8")
     (root / "new").replace(root / "inner/file")
-    assert trees.glance(root, without=("inner/file",)) == before
+    assert trees.state_digest(root, without=("inner/file",)) == before
 
 
 def test_a_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        trees.glance(tmp_path / "gone")
+        trees.state_digest(tmp_path / "gone")
 
 
 def test_only_files_that_can_be_looked_at_are_listed(root: Path) -> None:
@@ -132,10 +135,10 @@ def failing_disk(*_: object, **__: object) -> SimpleNamespace:
 def test_outputs_that_the_disk_could_not_take_are_not_vouched_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trees.settle(tmp_path)
+    trees.sync_disk(tmp_path)
     monkeypatch.setattr(ctypes, "CDLL", failing_disk)
     with pytest.raises(OSError, match="Input/output error") as found:
-        trees.settle(tmp_path)
+        trees.sync_disk(tmp_path)
     assert found.value.filename == str(tmp_path)
 
 
@@ -145,16 +148,16 @@ def test_where_one_disk_cannot_be_waited_for_all_are(
     waited: list[str] = []
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(os, "sync", lambda: waited.append("all"))
-    trees.settle(tmp_path)
+    trees.sync_disk(tmp_path)
     assert waited == ["all"]
 
 
 def test_a_link_to_itself_is_taken_for_a_link_and_an_unreadable_one_is_an_error(root: Path) -> None:
     (root / "self").symlink_to("self")
-    before = trees.glance(root, follow=True)
+    before = trees.state_digest(root, follow=True)
     (root / "self").unlink()
-    assert trees.glance(root, follow=True) != before
+    assert trees.state_digest(root, follow=True) != before
     # A name of more than 255 bytes: the system refuses to look.
     (root / "self").symlink_to("x" * 300)
     with pytest.raises(OSError, match="File name too long"):
-        trees.glance(root, follow=True)
+        trees.state_digest(root, follow=True)

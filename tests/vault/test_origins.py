@@ -461,7 +461,7 @@ def test_many_files_of_one_repository_that_is_gone_ask_for_it_twice(
         asked.append(address)
         raise SilentServerError("no route", remedy="-")
 
-    monkeypatch.setattr(transport, "insist_on_host", insist)
+    monkeypatch.setattr(transport, "check_host", insist)
     wanted = [
         WantedArchive(number, number * 64, (f"https://github.com/o/r/archive/{number}.zip",))
         for number in "012345678"

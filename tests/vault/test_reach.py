@@ -265,11 +265,11 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
     giver = Giver(store)
 
     def clone(wanted: Clone) -> Path:
-        return clones.bring(wanted, tmp_path / "git", Origin.of(wanted.remote), offline=False)
+        return clones.fetch(wanted, tmp_path / "git", Origin.of(wanted.remote), offline=False)
 
     reached = brought(cloning(definitions), giver, clone=clone)
     assert giver.asked == [[], ["inner"]]
-    assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
+    assert reached.clones == {definitions: clones.path_of(tmp_path / "git", definitions.remote)}
     assert list(reached.notes())[2:] == [
         f"The commits that rules clone are on this host: {definitions.remote}"
     ]
@@ -279,7 +279,7 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
     store: Store, tmp_path: Path, definitions: Clone
 ) -> None:
     def clone(wanted: Clone) -> Path:
-        return clones.bring(wanted, tmp_path / "git", Origin.of(wanted.remote), offline=True)
+        return clones.fetch(wanted, tmp_path / "git", Origin.of(wanted.remote), offline=True)
 
     reached = brought(cloning(definitions), Giver(store), clone=clone)
     assert "is not here" in next(reached.notes())

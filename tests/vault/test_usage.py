@@ -108,7 +108,7 @@ def test_what_is_new_stays_for_it_may_be_on_its_way_to_somebody(vault: Vault) ->
 def test_while_a_build_runs_nothing_goes(vault: Vault) -> None:
     idle = vault.archive("idle")
     with (
-        file_lock.held(vault.build_out / "small/lock", "invoke build"),
+        file_lock.locked(vault.build_out / "small/lock", "invoke build"),
         pytest.raises(HostError, match="has to wait for process"),
     ):
         vault.taken()

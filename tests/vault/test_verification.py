@@ -38,7 +38,7 @@ def venv(build_out: Path) -> Path:
     (home / "bin").mkdir()
     (home / "bin/python").symlink_to("/usr/bin/python3")
     (home / DONE).write_text("wheel==1.0\n", "utf-8")
-    home.with_name(f"{home.name}.sha256").write_text(trees.content(home))
+    home.with_name(f"{home.name}.sha256").write_text(trees.content_digest(home))
     return home
 
 

@@ -69,8 +69,8 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     made.mkdir()
     upstream = tmp_path / "upstream/.git"
     cloned = commit(tmp_path / "small", {"BUILD": "two"})
-    clones.bring(Clone(REMOTE, cloned), made, Origin.of(str(tmp_path / "small")), offline=False)
-    kept = clones.place(made, REMOTE)
+    clones.fetch(Clone(REMOTE, cloned), made, Origin.of(str(tmp_path / "small")), offline=False)
+    kept = clones.path_of(made, REMOTE)
     mirror.write_bundle(upstream, recipe.source.commit, made / "source.bundle")
     mirror.write_bundle(kept, cloned, made / cloned, history=True)
     (made / "recipe.json").write_text(
@@ -351,7 +351,7 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
     contents = [bundle.member_of("recipe", document), bundle.member_of("image", layer)]
     room = laid_out(tmp_path / "room", recipe, contents)
     assert supply.lacking(room, worker) == (["image/layer"] if pinned else [])
-    make_folder(image.place(worker.build_out / "vault", table.digest))
+    make_folder(image.path_of(worker.build_out / "vault", table.digest))
     assert supply.lacking(room, worker) == []
 
 

@@ -56,7 +56,7 @@ def pack(
             f"--output {to} is a directory",
             remedy=f"Name the file to write: --output {to / 'NAME'}.",
         )
-    files.insist_writable(f"--output {to}", to.parent)
+    files.check_writable(f"--output {to}", to.parent)
     for path in added:
         if not (path.is_file() and os.access(path, os.R_OK)):
             raise RecipeError(

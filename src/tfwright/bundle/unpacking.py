@@ -174,15 +174,15 @@ class Arrival:
         packed = {member.name: path for member, path in self.of("clone").items()}
         for carried in manifest.clones:
             if commit := packed.get(carried.commit):
-                clones.unpack(Clone(carried.remote, carried.commit), commit, self.places.git)
+                clones.read_bundle(Clone(carried.remote, carried.commit), commit, self.places.git)
         source = self.recipe.source
         # By its url: a build looks for the mirror of the repository that the recipe names.
-        repository = mirror.place(self.places.git, source.url)
+        repository = mirror.path_of(self.places.git, source.url)
         for path in self.of("source").values():
             mirror.read_bundle(path, repository, source.commit)
         # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
         origin = Origin.of(source.url)
-        mirror.bring(Pin.of(source), self.places.git, origin, self.listener, offline=True)
+        mirror.fetch(Pin.of(source), self.places.git, origin, self.listener, offline=True)
 
     def _verify_commits(self) -> None:
         """Insist that git can read each member which holds a commit, and finds all of it.

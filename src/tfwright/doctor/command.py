@@ -56,7 +56,7 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     if any(finding.blocks for finding in found):
         return (), found
     pinned = job.recipe.host.image
-    if pinned and not image.place(job.places.vault, pinned.digest).is_dir():
+    if pinned and not image.path_of(job.places.vault, pinned.digest).is_dir():
         # A look downloads nothing: the build will pull the image, and examine it then.
         return (), found
     with containers.around(job, "check"):

@@ -31,7 +31,7 @@ def not_here(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         return
     from tfwright.tools.container import image, registry
 
-    if image.place(host_file.build_out / "vault", pinned.digest).is_dir():
+    if image.path_of(host_file.build_out / "vault", pinned.digest).is_dir():
         return
     if not registry.has_place(pinned.name):
         # A name without a registry: the image was made here or on another host.

@@ -37,7 +37,7 @@ def pull(recipe: Recipe, vault: Path) -> KeptImage:
             f"{recipe.argument} names no container image",
             remedy="Add [host.image] with name and digest; docs/containers.md shows one.",
         )
-    if image.place(vault, pinned.digest).is_dir():
+    if image.path_of(vault, pinned.digest).is_dir():
         return image.kept(vault, pinned.digest)
     return registry.pull(pinned.name, pinned.digest, vault)
 

@@ -61,7 +61,7 @@ def refresh(found: IndexPlace) -> IndexUpdate:
     """Bring an index that is not a build host's up to date with its wheels."""
     found.folder.mkdir(parents=True, exist_ok=True)
     # Two refreshes at once would write the same pages.
-    with file_lock.held(found.folder / ".lock", "invoke index", wait=True):
+    with file_lock.locked(found.folder / ".lock", "invoke index", wait=True):
         return write.refresh(found.folder, packages=found.packages)
 
 

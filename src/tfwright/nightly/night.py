@@ -205,7 +205,7 @@ def watch(
 def _alone(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
     """Hold the directory's lock; two hosts may share the directory."""
     remedy = "Wait for it, or add --wait; nothing was changed."
-    return file_lock.held(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
+    return file_lock.locked(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
 
 
 def _chosen(host: BuildHost, only: str) -> list[Target]:

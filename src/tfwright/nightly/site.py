@@ -95,7 +95,7 @@ def copy(nightly: NightlyFile) -> None:
 
 def publishing(directory: Path) -> AbstractContextManager[None]:
     """Hold the lock on the site while it is made or cleared; a night holds its own for hours."""
-    return file_lock.held(directory / LOCK, "publishing", wait=True)
+    return file_lock.locked(directory / LOCK, "publishing", wait=True)
 
 
 def _write_pointers(site: Path, pointers: Mapping[str, Mapping[str, KeptBuild]]) -> None:

@@ -275,7 +275,7 @@ def noted(directory: Path, schedule: Schedule) -> dict[Path, str]:
 def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
     """Return when the installed timer starts the next night; None where there is none."""
     try:
-        at = dt.time.fromisoformat(json_text.record(directory / NOTE)["at"])
+        at = dt.time.fromisoformat(json_text.load_object(directory / NOTE)["at"])
     except (KeyError, TypeError, ValueError):
         return None
     today = now.astimezone().date()

@@ -60,7 +60,7 @@ def bring(job: RecipeJob) -> None:
 
     pinned = job.recipe.host.image
     vault = job.places.vault
-    if pinned is None or job.offline or image.place(vault, pinned.digest).is_dir():
+    if pinned is None or job.offline or image.path_of(vault, pinned.digest).is_dir():
         return
     job.listener.note(f"Pulling the container image {pinned.shown}")
     registry.pull(pinned.name, pinned.digest, vault)

@@ -135,7 +135,7 @@ def occupied(job: RecipeJob) -> Iterator[None]:
     # Not every command has --wait, and a remedy must be one that can be typed.
     remedy = file_lock.REMEDY if job.wait is None else "Wait until that has ended, or add --wait."
     doing = f"on recipe {job.name}"
-    with file_lock.held(job.places.lock, doing, wait=bool(job.wait), remedy=remedy):
+    with file_lock.locked(job.places.lock, doing, wait=bool(job.wait), remedy=remedy):
         yield
 
 
@@ -257,7 +257,7 @@ def _closed_off(job: RecipeJob, stage: Stage) -> Iterator[None]:
         job.listener.note(f"Programs of this stage have a network: {obstacle}")
         yield
     else:
-        with isolation.closed():
+        with isolation.without_network():
             yield
 
 
@@ -275,12 +275,12 @@ def clean(job: Job, *, caches: bool = False) -> None:
     """
     places = job.places
     with ExitStack() as held:
-        held.enter_context(file_lock.held(places.lock, f"on recipe {job.name}"))
+        held.enter_context(file_lock.locked(places.lock, f"on recipe {job.name}"))
         if caches:
             # Builds of every other recipe read the mirrors and the vault, too.
             for lock in places.build_out.glob("*/lock"):
                 if lock != places.lock:
-                    held.enter_context(file_lock.held(lock, "removing the caches"))
+                    held.enter_context(file_lock.locked(lock, "removing the caches"))
         _clear(job)
         shared = (places.git, places.vault, job.host_file.cache_directory)
         for path in shared if caches else ():

@@ -64,7 +64,7 @@ def repository(job: Job, source: SourceTable, *, about_branch: bool = False) -> 
     `about_branch` says whether to note where the branch is now. Raises SupplyError if the
     repository does not give the commit.
     """
-    return mirror.bring(
+    return mirror.fetch(
         Pin.of(source),
         job.places.git,
         origin(job, source.url),
@@ -254,7 +254,7 @@ def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
     """Bring a commit that a rule clones to this host, and return its repository."""
     if not offline:
         job.listener.progress(Progress(0, 1, "commits", wanted.remote))
-    return clones.bring(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
+    return clones.fetch(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
 
 
 def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
@@ -337,16 +337,16 @@ def _repositories(output_base: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _repository_state(path: Path, before: tuple[str, str] | None) -> tuple[str, str]:
-    glance = trees.glance(path)
+    glance = trees.state_digest(path)
     if before and before[0] == glance:
         return before
-    return glance, trees.content(path)
+    return glance, trees.content_digest(path)
 
 
 def _read_record(kept: Path) -> Mapping[str, tuple[str, str]]:
     """Return what was written down; nothing where that is missing or damaged."""
     return {
         name: (state[0], state[1])
-        for name, state in json_text.record(kept).items()
+        for name, state in json_text.load_object(kept).items()
         if isinstance(state, list) and [type(part) for part in state] == [str, str]
     }

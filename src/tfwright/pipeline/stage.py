@@ -75,7 +75,7 @@ class Folder(Result):
 
     path: Path
     sha256: str
-    """Of its content, see `trees.content`."""
+    """Of its content, see `trees.content_digest`."""
     follow: bool = False
     """Whether links in it count as what they lead to."""
     without: tuple[str, ...] = ()
@@ -84,12 +84,12 @@ class Folder(Result):
     @classmethod
     def of(cls, path: Path, *, follow: bool = False, without: tuple[str, ...] = ()) -> "Folder":
         """Describe a directory that is there."""
-        sha256 = trees.content(path, follow=follow, without=without)
+        sha256 = trees.content_digest(path, follow=follow, without=without)
         return cls(path=path, sha256=sha256, follow=follow, without=without)
 
     def changed(self) -> bool:
         """Read it, and say whether it holds anything else than it did."""
-        now = trees.content(self.path, follow=self.follow, without=self.without)
+        now = trees.content_digest(self.path, follow=self.follow, without=self.without)
         return now != self.sha256
 
 

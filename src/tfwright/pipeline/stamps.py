@@ -138,7 +138,7 @@ def states(result: Result) -> dict[str, Seen]:
         with suppress(OSError):
             if isinstance(artefact, Folder):
                 follow, without = artefact.follow, artefact.without
-                found[str(artefact.path)] = trees.glance(
+                found[str(artefact.path)] = trees.state_digest(
                     artefact.path, follow=follow, without=without
                 )
             else:

@@ -40,7 +40,7 @@ def smoke(
     module = module or smoking.module_of(file)
     request = smoking.Request(file, host_file.read(), python, requirement, module)
     if report:
-        files.insist_writable(f"--report {report}", Path(report))
+        files.check_writable(f"--report {report}", Path(report))
     # Standard output must hold nothing but the JSON.
     with console.working(f"testing {file.name}"):
         seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)

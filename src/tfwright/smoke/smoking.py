@@ -127,7 +127,7 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
     # pip would unpack a hostile archive too: look at its members before any venv is made.
     with archive.opened(request.wheel):
         pass
-    with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
+    with file_lock.locked(request.place / "lock", f"smoke {request.wheel.name}"):
         seconds = _install(request, interpreter, version, bounds)
         installed = _installed(request)
         count = "1 package" if len(installed) == 1 else f"{len(installed)} packages"

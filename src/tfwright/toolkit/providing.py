@@ -146,7 +146,7 @@ class Installer:
             kind = KINDS[name]
             root = self._root(kind)
             # Recipes share toolkits: a second build waits, and then finds the part in place.
-            with file_lock.held(root.with_name(f"{root.name}.lock"), command, wait=True):
+            with file_lock.locked(root.with_name(f"{root.name}.lock"), command, wait=True):
                 part = _in_place(kind, table, root) or self._unpacked(kind, table, root)
             yield Provided(kind.title, root, part)
 

@@ -74,7 +74,7 @@ def is_full(place: Path) -> bool:
     return no_more_files or state.f_bavail * state.f_frsize < NO_ROOM
 
 
-def insist_on_working_directory() -> None:
+def check_working_directory() -> None:
     """Raise HostError if the working directory was deleted: every relative path fails there."""
     try:
         Path.cwd()

@@ -15,7 +15,7 @@ from pathlib import Path
 from tfwright.documents import filesystem
 from tfwright.errors import HostError
 
-PIECE = 1 << 20
+CHUNK = 1 << 20
 """Bytes that are read at once of a file that may be large."""
 TAIL = 1 << 20
 """Bytes at the end of a log in which its last lines are looked for."""
@@ -49,10 +49,10 @@ def has_content(path: Path, content: bytes) -> bool:
         return False
 
 
-def pieces(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
+def chunks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
     """Yield what `read` returns, one piece after the other: `size` bytes, or all up to the end."""
     # A file may be larger than the memory.
-    while size and (piece := read(min(size, PIECE))):
+    while size and (piece := read(min(size, CHUNK))):
         yield piece
         size -= len(piece)
 
@@ -62,7 +62,7 @@ def text(path: Path, errors: str = "replace") -> str:
     return content(path).decode("utf-8", errors)
 
 
-def opened_plain(path: Path) -> BufferedIOBase:
+def open_unpacked(path: Path) -> BufferedIOBase:
     """Open a file, which its first bytes tell to be packed by gzip, or not."""
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
@@ -112,7 +112,7 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
         raise
 
 
-def insist_writable(what: str, folder: Path) -> None:
+def check_writable(what: str, folder: Path) -> None:
     """Raise HostError unless files can be made in a folder, or where it would be made.
 
     For what is asked before the long work whose result goes there.

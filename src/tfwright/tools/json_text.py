@@ -14,7 +14,7 @@ Model = TypeVar("Model", bound=BaseModel)
 LONGEST_NUMBER = 100
 """Digits of an integer."""
 LARGEST = 64 * 2**20
-"""Bytes of a file that `record` reads; the largest of ours have some."""
+"""Bytes of a file that `load_object` reads; the largest of ours have some."""
 
 
 def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
@@ -25,9 +25,13 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
     try:
         return json.loads(  # noqa: TID251 the one place
             content,
-            parse_int=lambda text: int(text) if len(text) <= LONGEST_NUMBER else _refused(text),
-            parse_float=lambda text: one if math.isfinite(one := float(text)) else _refused(text),
-            parse_constant=_refused,
+            parse_int=lambda text: (
+                int(text) if len(text) <= LONGEST_NUMBER else _refuse_number(text)
+            ),
+            parse_float=lambda text: (
+                one if math.isfinite(one := float(text)) else _refuse_number(text)
+            ),
+            parse_constant=_refuse_number,
         )
     except RecursionError as fault:
         # A hundred kilobytes of "[" are enough, and no handler of ValueError would see it.
@@ -37,7 +41,7 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
 # What is done with a larger number ends in an OverflowError, which no handler of ValueError sees.
 
 
-def _refused(text: str) -> NoReturn:
+def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"{text[:LONGEST_NUMBER]} is not a number that can be used")
 
 
@@ -47,7 +51,7 @@ def digest(content: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def record(path: Path) -> dict[str, Any]:
+def load_object(path: Path) -> dict[str, Any]:
     """Return what an object in a file of ours holds; nothing where it is missing or damaged."""
     try:
         with filesystem.open_file(path) as stream:

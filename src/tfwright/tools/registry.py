@@ -92,7 +92,7 @@ def _copied(archive: Path, member: str, target: Path) -> bool:
     for name, _, opened in unpacking.contents(archive):
         if name == member:
             with opened() as stream, target.open("wb") as output:
-                output.writelines(files.pieces(stream.read, LARGEST_MEMBER))
+                output.writelines(files.chunks(stream.read, LARGEST_MEMBER))
             return True
     return False
 

@@ -17,7 +17,7 @@ class SeenFiles:
     def __init__(self, memo: Path) -> None:
         """Remember what the file `memo` says; it need not exist yet."""
         self._memo = memo
-        self._known: dict[str, list[object]] = json_text.record(memo)
+        self._known: dict[str, list[object]] = json_text.load_object(memo)
         self._seen: dict[str, list[object]] = {}
 
     def content(self, path: Path) -> str:

@@ -19,7 +19,7 @@ DEEPEST = 100
 _FACTS = struct.Struct("=QQqqq")
 
 
-def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> str:
+def content_digest(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> str:
     """Return a digest of the paths, kinds, modes and contents of everything in a directory.
 
     Raises OSError if a part of it cannot be read. With `follow`, a link counts as what it leads to:
@@ -41,7 +41,7 @@ def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) ->
     return whole.hexdigest()
 
 
-def glance(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> str:
+def state_digest(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> str:
     """Return a digest of the file system's facts about a directory's files, without reading them.
 
     While it stays the same, so does the content: a file cannot be changed without its time of
@@ -88,7 +88,7 @@ def size(root: Path) -> int:
     return sum(state.st_size for _, state in files_below(root))
 
 
-def settle(place: Path) -> None:
+def sync_disk(place: Path) -> None:
     """Wait until everything that programs wrote to the disk of `place` is on it.
 
     Bazel leaves its outputs to the system, which writes them some time later, in any order. A stamp

@@ -99,7 +99,7 @@ def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
     """
     folder = build_out / UNPACKING
     command = f"invoke bundle --unpack {name}"
-    with file_lock.held(_unpacking_lock(build_out), command, wait=True):
+    with file_lock.locked(_unpacking_lock(build_out), command, wait=True):
         # An unpacking that was killed leaves its files behind.
         files.remove(folder)
         folder.mkdir()
@@ -113,7 +113,10 @@ def discard_leftovers(build_out: Path) -> None:
     """Remove what a killed `invoke bundle --unpack` left; a running one is not disturbed."""
     folder = build_out / UNPACKING
     if folder.is_dir():
-        with suppress(HostError), file_lock.held(_unpacking_lock(build_out), "removing leftovers"):
+        with (
+            suppress(HostError),
+            file_lock.locked(_unpacking_lock(build_out), "removing leftovers"),
+        ):
             files.remove(folder)
 
 
@@ -274,7 +277,7 @@ def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
     digest = hashlib.sha256()
     # In pieces: a bundle holds files of several gigabytes.
-    for piece in files.pieces(source.take, member.size):
+    for piece in files.chunks(source.take, member.size):
         digest.update(piece)
         output.write(piece)
     if digest.hexdigest() != member.sha256:

@@ -161,7 +161,7 @@ def collect(
     with ExitStack() as stack:
         # Every recipe has a lock of its own, and any of their builds may be about to need an entry.
         for path in sorted(build_out.glob("*/lock")):
-            stack.enter_context(file_lock.held(path, "invoke vault --gc"))
+            stack.enter_context(file_lock.locked(path, "invoke vault --gc"))
         taken = look(build_out, known, locks).garbage
         remove(build_out, taken)
     return taken

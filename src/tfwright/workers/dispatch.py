@@ -191,7 +191,7 @@ def _collect(host: WorkerTable, done: RemoteBuild, settings: HostFile, recipe: s
     wheelhouse = settings.build_out / "wheelhouse"
     wheelhouse.mkdir(parents=True, exist_ok=True)
     # Builds on this host refresh the same index.
-    with file_lock.held(wheelhouse / ".lock", "invoke build", wait=True):
+    with file_lock.locked(wheelhouse / ".lock", "invoke build", wait=True):
         # The wheel last: a reader never sees it without its provenance.
         for path in sorted(incoming.iterdir(), key=lambda path: path.suffix == ".whl"):
             files.move(path, wheelhouse / path.name, 0o644)
@@ -222,7 +222,7 @@ def _folder(settings: HostFile) -> Path:
 def _last_times(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
     # Times only choose the order of the recipes: without the file, any order will do.
-    known = json_text.record(_folder(settings) / "last.json")
+    known = json_text.load_object(_folder(settings) / "last.json")
     return {recipe: took for recipe, took in known.items() if isinstance(took, float)}
 
 

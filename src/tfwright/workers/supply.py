@@ -178,21 +178,27 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
                 return bool(binary.stored(manifest.bazel, digests, places.stores))
             case "clone":
                 return all(
-                    clones.holds(Clone(carried.remote, carried.commit), places.git)
+                    clones.has_commit(Clone(carried.remote, carried.commit), places.git)
                     for carried in manifest.clones
                     if carried.commit == member.name
                 )
             case "image":
                 pinned = recipe.host.image
                 # An image gets its place when all of it is there.
-                return pinned is None or image.place(places.vault, pinned.digest).is_dir()
+                return pinned is None or image.path_of(places.vault, pinned.digest).is_dir()
             case "package":
                 file = Path(member.sha256, member.name)
                 shelves = map(packages.shelf, places.stores)
                 return any((shelf / file).is_file() for shelf in shelves)
             case "source":
-                pin, repository = Pin.of(recipe.source), mirror.place(places.git, recipe.source.url)
-                return repository.is_dir() and mirror.lacking(GitRepository(repository), pin) == []
+                pin, repository = (
+                    Pin.of(recipe.source),
+                    mirror.path_of(places.git, recipe.source.url),
+                )
+                return (
+                    repository.is_dir()
+                    and mirror.missing_files(GitRepository(repository), pin) == []
+                )
             case "toolkit":
                 unpacked = bool(settings.of(recipe).cuda)
                 return unpacked or sources.store(places.vault).holds(member.sha256)

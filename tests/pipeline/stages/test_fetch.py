@@ -53,7 +53,7 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
     job: RecipeJob, bazel: Path, quick_python: Path
 ) -> None:
     made = run(job, quick_python)
-    assert made.mirror == mirror.place(job.places.git, demo.URL)
+    assert made.mirror == mirror.path_of(job.places.git, demo.URL)
     assert (made.commit, made.epoch) == (bundled_commit(), 1514764800)
     assert made.bazel.sha256 == files.sha256(bazel)
     assert os.access(made.python, os.X_OK)

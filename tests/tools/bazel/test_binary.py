@@ -17,7 +17,7 @@ from tests.making import Serve, make_file, make_folder, make_tar
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.tools.bazel import binary as bazel
 from tfwright.tools.bazel.binary import Binary
-from tfwright.tools.process.command import RunningContainer, entered
+from tfwright.tools.process.command import RunningContainer, inside_container
 
 PLATFORM = bazel.here()
 VERSION = "0.26.1"
@@ -253,7 +253,7 @@ def test_beside_an_open_container_a_bazel_is_asked_there_from_the_store(
     container = Mock(spec=RunningContainer)
     container.command.side_effect = lambda command, **_: command
     program(elsewhere / "bazel", fake())
-    with entered(container):
+    with inside_container(container):
         assert obtain(offline=True).origin == "PATH"
     ((asked,), _) = container.command.call_args
     assert Path(asked.argv[0]).is_relative_to(obtain.store)

@@ -18,7 +18,7 @@ from tfwright.tools.container import engine, image
 from tfwright.tools.container.engine import Container, ContainerPlan
 from tfwright.tools.container.image import ImageManifest, KeptImage
 from tfwright.tools.process import isolation, runner
-from tfwright.tools.process.command import Command, entered
+from tfwright.tools.process.command import Command, inside_container
 
 MANIFEST = ImageManifest("sha256:" + "a" * 64, parts=("sha256:" + "b" * 64,))
 IMAGE = KeptImage(MANIFEST.digest, MANIFEST, Path("/vault/images/a"), 1)
@@ -55,10 +55,10 @@ def test_a_program_inside_has_just_the_environment_that_it_was_given() -> None:
 
 def test_git_runs_on_the_host_while_a_container_is_open() -> None:
     command = Command(("git",), Path("/"), here=True)
-    with entered(Container("abc", IMAGE, 1)):
-        assert isolation.placed(command) == command
-        assert isolation.placed(Command(("cc",), Path("/"))).argv[0] == "podman"
-    assert isolation.placed(Command(("cc",), Path("/"))).argv == ("cc",)
+    with inside_container(Container("abc", IMAGE, 1)):
+        assert isolation.host_command(command) == command
+        assert isolation.host_command(Command(("cc",), Path("/"))).argv[0] == "podman"
+    assert isolation.host_command(Command(("cc",), Path("/"))).argv == ("cc",)
 
 
 def test_an_engines_warnings_do_not_get_among_what_programs_print() -> None:

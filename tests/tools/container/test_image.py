@@ -70,7 +70,7 @@ def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"not JSON"])
 def test_a_manifest_that_is_none_is_refused(tmp_path: Path, document: bytes) -> None:
     digest = hashlib.sha256(document).hexdigest()
-    blobs = make_folder(image.place(tmp_path, f"sha256:{digest}") / "blobs/sha256")
+    blobs = make_folder(image.path_of(tmp_path, f"sha256:{digest}") / "blobs/sha256")
     (blobs / digest).write_bytes(document)
     with fails(SupplyError, "damaged"):
         image.kept(tmp_path, f"sha256:{digest}")

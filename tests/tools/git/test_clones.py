@@ -49,7 +49,7 @@ def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
 def test_bazels_git_finds_a_commit_on_this_host_that_it_looks_for_elsewhere(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
-    kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
+    kept = clones.fetch(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
     assert cloned(wanted, kept, tmp_path / "bazel") == "second"
     # With its history, and no other branch.
     assert run_git("rev-list", "--all", "--count", cwd=kept) == "2"
@@ -58,17 +58,17 @@ def test_bazels_git_finds_a_commit_on_this_host_that_it_looks_for_elsewhere(
 @pytest.mark.medium
 def test_what_is_here_is_asked_of_nobody(upstream: Path, wanted: Clone, tmp_path: Path) -> None:
     with fails(SupplyError, "invoke fetch"):
-        clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True)
-    kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
+        clones.fetch(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True)
+    kept = clones.fetch(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
     gone = Origin.of("https://example.invalid/gone.git")
     for offline in (False, True):
-        assert clones.bring(wanted, tmp_path / "git", gone, offline=offline) == kept
+        assert clones.fetch(wanted, tmp_path / "git", gone, offline=offline) == kept
 
 
 @pytest.fixture
 def there(upstream: Path, wanted: Clone, tmp_path: Path) -> Path:
     """Bring the commit into a store, and write it with its history into a file to be carried."""
-    brought = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
+    brought = clones.fetch(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
     mirror.write_bundle(brought, wanted.commit, tmp_path / "file", history=True)
     return brought
 
@@ -76,8 +76,8 @@ def there(upstream: Path, wanted: Clone, tmp_path: Path) -> Path:
 @pytest.mark.medium
 @pytest.mark.usefixtures("there")
 def test_a_carried_commit_serves_as_one_that_was_fetched(wanted: Clone, tmp_path: Path) -> None:
-    clones.unpack(wanted, tmp_path / "file", tmp_path / "here")
-    here = clones.bring(wanted, tmp_path / "here", Origin.of(REMOTE.replace(" ", "")), offline=True)
+    clones.read_bundle(wanted, tmp_path / "file", tmp_path / "here")
+    here = clones.fetch(wanted, tmp_path / "here", Origin.of(REMOTE.replace(" ", "")), offline=True)
     assert cloned(wanted, here, tmp_path / "bazel") == "second"
 
 
@@ -86,7 +86,7 @@ def test_a_carried_file_without_the_commit_or_its_history_is_refused(
     there: Path, wanted: Clone, tmp_path: Path
 ) -> None:
     with fails(ToolError):
-        clones.unpack(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
+        clones.read_bundle(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
     mirror.write_bundle(there, wanted.commit, tmp_path / "shallow")
     with fails(ToolError):
-        clones.unpack(wanted, tmp_path / "shallow", tmp_path / "elsewhere")
+        clones.read_bundle(wanted, tmp_path / "shallow", tmp_path / "elsewhere")

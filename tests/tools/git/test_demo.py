@@ -18,7 +18,7 @@ pytestmark = pytest.mark.medium
 
 
 def bring(commit: str, store: Path) -> Path:
-    return mirror.bring(
+    return mirror.fetch(
         Pin(demo.URL, "main", commit), store, Origin.of(demo.URL), SILENCE, offline=True
     )
 

@@ -35,9 +35,9 @@ def pin_of(upstream: Path, *exclude: str) -> Pin:
 
 def carried(upstream: Path, tmp_path: Path, pin: Pin) -> Path:
     """Fetch a pin into one store, and carry it to another; return the mirror there."""
-    there = mirror.bring(pin, tmp_path / "there", Origin.of(str(upstream)), SILENCE, offline=False)
+    there = mirror.fetch(pin, tmp_path / "there", Origin.of(str(upstream)), SILENCE, offline=False)
     mirror.write_bundle(there, pin.commit, tmp_path / "file")
-    here = mirror.place(tmp_path / "here", pin.url)
+    here = mirror.path_of(tmp_path / "here", pin.url)
     mirror.read_bundle(tmp_path / "file", here, pin.commit)
     return here
 
@@ -48,7 +48,7 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
 ) -> None:
     pin = pin_of(upstream)
     here = carried(upstream, tmp_path, pin)
-    assert mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True) == here
+    assert mirror.fetch(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True) == here
     assert GitRepository(here).text(f"{pin.commit}:kept") == "second"
     assert run_git("rev-list", pin.commit, cwd=here) == pin.commit
     assert run_git("fsck", cwd=here) == ""
@@ -58,10 +58,10 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
 def test_what_a_recipe_leaves_out_is_left_out(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream, "large")
     here = carried(upstream, tmp_path, pin)
-    mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
+    mirror.fetch(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
     assert GitRepository(here).text(f"{pin.commit}:large/data") == ""
     with fails(SupplyError, "invoke fetch"):
-        mirror.bring(pin_of(upstream), tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
+        mirror.fetch(pin_of(upstream), tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True)
 
 
 @pytest.mark.medium

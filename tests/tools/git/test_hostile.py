@@ -160,7 +160,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def bring(store: Path, address: str) -> SupplyError:
     pin = Pin("https://example.org/r.git", "main", COMMIT)
     with fails(SupplyError) as caught:
-        mirror.bring(pin, store, Origin(address), SILENCE, offline=False)
+        mirror.fetch(pin, store, Origin(address), SILENCE, offline=False)
     return caught.value
 
 
@@ -179,7 +179,7 @@ def test_a_pack_without_end_is_stopped_and_its_room_is_given_back(
 def test_a_clone_and_an_archive_are_bounded_alike(serve: Serve, store: Path) -> None:
     address = serve(fetch=endless_pack)
     with fails(SupplyError, "it wrote more than"):
-        clones.bring(Clone(address, COMMIT), store, Origin(address), offline=False)
+        clones.fetch(Clone(address, COMMIT), store, Origin(address), offline=False)
     with fails(SupplyError, "it wrote more than"):
         archive.holding(COMMIT, Origin(address), store)
 
@@ -196,7 +196,7 @@ def test_branches_without_end_are_not_waited_for(serve: Serve, store: Path) -> N
     repository = GitRepository(store / "m.git").make()
     begun = time.monotonic()
     with pytest.raises(SupplyError, match=r"it took more than 1 seconds|it printed more"):
-        transport.ask(repository, serve(refs=endless_refs))
+        transport.list_refs(repository, serve(refs=endless_refs))
     assert time.monotonic() - begun < 8
 
 
@@ -288,7 +288,7 @@ def test_a_real_server_gives_a_commit_through_the_same_bounds(tmp_path: Path, st
     work = tmp_path / "work"
     made = commit(work, {"file": "content"})
     pin = Pin("https://example.org/r.git", "main", made)
-    place = mirror.bring(pin, store, Origin(work.as_uri()), SILENCE, offline=False)
+    place = mirror.fetch(pin, store, Origin(work.as_uri()), SILENCE, offline=False)
     assert GitRepository(place).kind(made) == "commit"
     with fails(ToolError):
         GitRepository(place).run("cat-file", "-e", COMMIT)

@@ -125,7 +125,7 @@ def test_both_a_branchs_end_and_its_past_come_from_a_real_server(
     origin = Origin(serve(protocol=protocol))
     for which, expected in {"HEAD": "int at;\n", "HEAD~1": "int op;\n"}.items():
         pin = pin_of(upstream, which)
-        place = mirror.bring(pin, tmp_path / "git", origin, SILENCE, offline=False)
+        place = mirror.fetch(pin, tmp_path / "git", origin, SILENCE, offline=False)
         assert GitRepository(place).text(f"{pin.commit}:op.cc") == expected
 
 
@@ -136,7 +136,7 @@ def test_a_server_that_gives_branches_only_is_asked_for_the_whole_branch(
     run_git("config", "uploadpack.allowAnySHA1InWant", "false", cwd=upstream)
     pin = pin_of(upstream, "HEAD~1")
     address = serve(protocol=False)
-    place = mirror.bring(pin, tmp_path / "git", Origin(address), listener, offline=False)
+    place = mirror.fetch(pin, tmp_path / "git", Origin(address), listener, offline=False)
     assert GitRepository(place).kind(pin.commit) == "commit"
     assert any("whole branches only" in note for note in notes)
 
@@ -146,7 +146,7 @@ def test_a_clone_and_an_archive_come_the_same_way(
     serve: Serve, upstream: Path, tmp_path: Path
 ) -> None:
     address, wanted = serve(), pin_of(upstream).commit
-    place = clones.bring(Clone(address, wanted), tmp_path / "git", Origin(address), offline=False)
+    place = clones.fetch(Clone(address, wanted), tmp_path / "git", Origin(address), offline=False)
     assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
     place = archive.holding(wanted, Origin(address), tmp_path / "archives")
     assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
@@ -159,7 +159,7 @@ def test_a_server_that_refuses_is_quoted(
 ) -> None:
     address = serve(status=status)
     with fails(SupplyError) as caught:
-        mirror.bring(pin_of(upstream), tmp_path / "git", Origin(address), listener, offline=False)
+        mirror.fetch(pin_of(upstream), tmp_path / "git", Origin(address), listener, offline=False)
     said = " ".join([caught.value.what, *caught.value.evidence.lines])
     words = {401: "Username|Authentication|terminal prompts", 404: "not found"}
     assert any(word in said for word in [str(status), *words.get(status, "").split("|")])
@@ -177,4 +177,4 @@ def test_an_object_that_is_damaged_on_the_server_never_gets_in(
         path.chmod(0o644)
         path.write_bytes(path.read_bytes()[:-40] + bytes(40))
     with fails(SupplyError):
-        mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
+        mirror.fetch(pin, tmp_path / "git", Origin(serve()), listener, offline=False)

@@ -93,7 +93,7 @@ def bring(store: Path, listener: Notebook) -> Bring:
 
     def bring(pin: Pin, *, offline: bool = False, named: str = "") -> Path:
         origin = Origin.of(named or pin.url)
-        return mirror.bring(pin, store, origin, listener, offline=offline, about_branch=True)
+        return mirror.fetch(pin, store, origin, listener, offline=offline, about_branch=True)
 
     return bring
 
@@ -263,7 +263,7 @@ def test_a_mirror_of_the_host_file_is_asked_instead_of_the_url(
 ) -> None:
     pin = Pin("https://nowhere.invalid/tensorflow.git", "r1.8", pin_of(upstream).commit)
     found = bring(pin, named=str(upstream))
-    assert found == mirror.place(store, pin.url)
+    assert found == mirror.path_of(store, pin.url)
     with fails(SupplyError, "file:///nowhere"):
         bring(Pin(pin.url, "r1.8", "0123456789" * 4), named="/nowhere")
 
@@ -324,7 +324,7 @@ def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(named: str)
 
 def test_two_urls_of_one_name_have_mirrors_of_their_own(tmp_path: Path) -> None:
     one, other = (
-        mirror.place(tmp_path, f"https://example.org/{owner}/tensorflow.git")
+        mirror.path_of(tmp_path, f"https://example.org/{owner}/tensorflow.git")
         for owner in ("a", "b")
     )
     assert one != other
@@ -338,7 +338,7 @@ from tfwright.progress import SILENCE
 from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Origin, Pin
 url, commit, store = sys.argv[1:]
-mirror.bring(Pin(url, "r1.8", commit), Path(store), Origin.of(url), SILENCE, offline=False)
+mirror.fetch(Pin(url, "r1.8", commit), Path(store), Origin.of(url), SILENCE, offline=False)
 """
 
 
@@ -365,7 +365,7 @@ def test_recipes_that_fetch_at_once_wait_for_each_other(upstream: Path, store: P
         pins.append(pin_of(upstream))
     processes = [start(pin, store) for pin in pins]
     assert [process.wait(60) for process in processes] == [0] * len(pins)
-    found = mirror.place(store, pins[0].url)
+    found = mirror.path_of(store, pins[0].url)
     assert all("core/op.cc" in paths_of(found, pin) for pin in pins)
 
 
@@ -376,7 +376,7 @@ def test_a_fetch_killed_in_the_middle_leaves_a_usable_mirror(
     (upstream / "noise").write_bytes(random.Random(8).randbytes(30_000_000))
     commit(upstream, {}, year=2019)
     pin = pin_of(upstream)
-    found = mirror.place(store, pin.url)
+    found = mirror.path_of(store, pin.url)
     with start(pin, store) as process:
         while not list(found.glob("objects/pack/tmp_pack_*")):
             assert process.poll() is None, "it ended before it could be killed"
@@ -392,11 +392,11 @@ def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
     tmp_path: Path, name: str
 ) -> None:
     place = tmp_path / "mirror.git"
-    with mirror.held(place, "test"):
+    with mirror.locked(place, "test"):
         pass
     blob = GitRepository(place).run("hash-object", "-w", "--", str(place / "config")).strip()
     (place / name).write_bytes(b"\x00damaged")
-    with mirror.held(place, "test") as repository:
+    with mirror.locked(place, "test") as repository:
         assert repository.kind(blob) == "blob"
 
 
@@ -423,5 +423,5 @@ def test_a_server_of_files_that_knows_no_git_is_asked_for_the_whole_branch(
     address = f"{serve(work)}.git"
     pin = Pin(address, "main", run_git("rev-parse", which, cwd=work), ())
     origin = Origin(address)
-    place = mirror.bring(pin, tmp_path / "git", origin, Notebook(), offline=False)
+    place = mirror.fetch(pin, tmp_path / "git", origin, Notebook(), offline=False)
     assert GitRepository(place).text(f"{pin.commit}:WORKSPACE") == text

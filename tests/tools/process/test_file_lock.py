@@ -14,7 +14,7 @@ from tfwright.tools.process import file_lock
 
 def refused(path: Path, doing: str = "another") -> HostError:
     """Return the error of whoever asks for a lock."""
-    with pytest.raises(HostError) as caught, file_lock.held(path, doing):
+    with pytest.raises(HostError) as caught, file_lock.locked(path, doing):
         pass
     return caught.value
 
@@ -23,7 +23,7 @@ def test_who_has_to_wait_is_named_as_typed_and_so_is_the_holder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["/x/invoke", "lock", "--recipe", "demo"])
-    with file_lock.held(tmp_path / "lock", "on recipe demo"):
+    with file_lock.locked(tmp_path / "lock", "on recipe demo"):
         monkeypatch.setattr(sys, "argv", ["/x/invoke", "smoke", "a.whl"])
         fault = refused(tmp_path / "lock", "smoke a.whl")
     assert "'invoke smoke a.whl' has to wait for process" in fault.what
@@ -36,7 +36,7 @@ def test_a_quoted_word_of_a_command_does_not_end_the_quotes_around_the_command(
 ) -> None:
     typed = ["/x/invoke", "build", "--verified-by", "the maintainers"]
     monkeypatch.setattr(sys, "argv", typed)
-    with file_lock.held(tmp_path / "lock", "on recipe demo"):
+    with file_lock.locked(tmp_path / "lock", "on recipe demo"):
         fault = refused(tmp_path / "lock")
     assert fault.what.count("'invoke build --verified-by \"the maintainers\"'") == 2
 
@@ -47,7 +47,7 @@ def test_a_holder_that_left_no_sense_is_another_process(
 ) -> None:
     monkeypatch.setattr(file_lock, "GRACE_SECONDS", 0.0)
     path = tmp_path / "lock"
-    with file_lock.held(path, "a build"):
+    with file_lock.locked(path, "a build"):
         path.write_bytes(text.encode("latin-1"))
         assert "has to wait for another process" in refused(path).what
 
@@ -60,7 +60,7 @@ def test_a_lock_that_cannot_be_described_holds_all_the_same(
 
     monkeypatch.setattr(file_lock, "_describe", full)
     monkeypatch.setattr(file_lock, "GRACE_SECONDS", 0.0)
-    with file_lock.held(tmp_path / "lock", "a build"):
+    with file_lock.locked(tmp_path / "lock", "a build"):
         assert "another process" in refused(tmp_path / "lock").what
 
 
@@ -73,7 +73,7 @@ def test_a_lock_that_is_a_directory_or_lies_below_a_file_is_an_error_of_this_hos
 
 
 def test_the_holder_is_gone_from_the_file_afterwards(tmp_path: Path) -> None:
-    with file_lock.held(tmp_path / "lock", "a build"):
+    with file_lock.locked(tmp_path / "lock", "a build"):
         assert json.loads((tmp_path / "lock").read_text("utf-8"))["doing"] == "a build"
     assert (tmp_path / "lock").read_bytes() == b""
     assert stat.S_ISREG((tmp_path / "lock").stat().st_mode)

@@ -23,7 +23,7 @@ def test_an_action_counts_with_what_it_started_and_with_memory_that_it_gave_back
     ) as action:
         assert action.stdout
         action.stdout.readline()
-        most = max(gauge.actions(os.getpid()))
+        most = max(gauge.action_peaks(os.getpid()))
         action.communicate(b"\n")
     assert 96 * MIB < most < 192 * MIB
 
@@ -31,7 +31,7 @@ def test_an_action_counts_with_what_it_started_and_with_memory_that_it_gave_back
 def test_a_program_that_is_gone_has_run_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
-    assert gauge.actions(gone.pid) == []
+    assert gauge.action_peaks(gone.pid) == []
 
 
 @pytest.mark.medium
@@ -48,7 +48,7 @@ def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.2)
         action.communicate(b"\n")
     assert seen.action > 96 * MIB
-    monkeypatch.setattr(gauge, "_family", lambda _: pytest.fail("it still looks"))
+    monkeypatch.setattr(gauge, "_process_tree", lambda _: pytest.fail("it still looks"))
     time.sleep(0.2)
 
 

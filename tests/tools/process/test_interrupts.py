@@ -23,7 +23,8 @@ except KeyboardInterrupt:
 @pytest.mark.medium
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
-    "start", ["with runner.leashed(command): pass", "pseudo_terminal.spawn(command, remedy='')"]
+    "start",
+    ["with runner.child_process(command): pass", "pseudo_terminal.spawn(command, remedy='')"],
 )
 def test_a_signal_that_comes_while_a_program_starts_is_not_lost(start: str, name: str) -> None:
     code = STARTS.format(start=start, signal=name)

@@ -109,7 +109,7 @@ def test_a_program_that_is_not_there_is_named() -> None:
 def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_path: Path) -> None:
     look = Command(("/bin/readlink", "/proc/self/ns/net"), tmp_path, ENV)
     ours = str(Path("/proc/self/ns/net").readlink())
-    with isolation.closed():
+    with isolation.without_network():
         logged = runner.run(look, tmp_path / "log", remedy="-").strip()
         collected = pipes.collect(look).printed.decode().strip()
         with pseudo_terminal.running(look, remedy="-") as child:

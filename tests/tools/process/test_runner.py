@@ -84,8 +84,8 @@ def test_a_child_takes_its_terminal_and_ends_by_hang_up_and_interrupt(tmp_path: 
         "for number in (signal.SIGHUP, signal.SIGINT):\n"
         "    signal.signal(number, signal.SIG_IGN)\n"
         "os.umask(0o077)\n"
-        "runner.settle()\n"
-        "runner.settle(int(sys.argv[1]))\n"
+        "runner.prepare_child()\n"
+        "runner.prepare_child(int(sys.argv[1]))\n"
         "assert os.tcgetpgrp(int(sys.argv[1])) == os.getpgrp()\n"
         "handlers = {signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT)}\n"
         "assert handlers == {signal.SIG_DFL}\n"
@@ -166,7 +166,7 @@ def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: 
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
         await_number(tmp_path / "child")
         killed.kill()
-    with file_lock.held(tmp_path / "lock", "the next build"):
+    with file_lock.locked(tmp_path / "lock", "the next build"):
         assert (tmp_path / "late").exists()
 
 

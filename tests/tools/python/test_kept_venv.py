@@ -19,7 +19,7 @@ def home(tmp_path: Path) -> Path:
     files.write(home / "bin/python", "", 0o755)
     files.write(home / "lib/six.py", "ANSWER = 42\n")
     files.write(home / venv.DONE, f"{PINNED}\n")
-    files.write(venv._record(home), f"{trees.content(home)}\n")
+    files.write(venv._record(home), f"{trees.content_digest(home)}\n")
     return home
 
 

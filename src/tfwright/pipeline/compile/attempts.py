@@ -267,7 +267,7 @@ def repositories(bazel: Invocation) -> Mapping[str, str]:
     command = bazel.analysis(jobs, f"--experimental_repository_resolved_file={report}")
     bazel.write_settings()
     asking = json_text.digest([bazel.binary, bazel.table.model_dump(), bazel.exported])
-    before = json_text.record(kept)
+    before = json_text.load_object(kept)
     # What is there and has no name here would be missing in the lock.
     if before.pop(ASKING, "") != asking:
         files.remove(job.places.asked)

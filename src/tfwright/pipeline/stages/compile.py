@@ -88,7 +88,7 @@ def run(
             f"Find out what writes to {job.host_file.cache_directory}.",
         )
     # The outputs reach the disk before the stamp that vouches for them.
-    trees.settle(job.places.own)
+    trees.sync_disk(job.places.own)
     outputs = built_files(job.places.events)
     # What the programs among the outputs find when they run. The nccl stage replaces its library
     # later, and answers for it.

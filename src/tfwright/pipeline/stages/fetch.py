@@ -229,7 +229,7 @@ def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
     pin = Pin.of(source)
     kept = external.store(job)
     return (
-        mirror.fetching(mirror.place(job.places.git, pin.url), pin),
+        mirror.fetch_command(mirror.path_of(job.places.git, pin.url), pin),
         *(
             Writes(
                 kept.path(table.sha256),

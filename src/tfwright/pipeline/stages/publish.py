@@ -56,7 +56,7 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
         files.write(place.with_name(place.name + suffix), content)
     # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
     doing = f"invoke build --recipe {job.name}"
-    with file_lock.held(wheelhouse / ".lock", doing, wait=True):
+    with file_lock.locked(wheelhouse / ".lock", doing, wait=True):
         index.drop_other_metadata(place)
         notes = {place.name: {"recipe": job.name}}
         update = index.refresh(wheelhouse, notes, packages="")

@@ -52,12 +52,12 @@ def mend(binary: Path, install_root: Path) -> list[str]:
     when it starts.
     """
     memo = install_root / "verified.json"
-    known = json_text.record(memo)
+    known = json_text.load_object(memo)
     found = list[str]()
     now: dict[str, str] = {}
     for unpacked in sorted((install_root / "install").glob(32 * "[0-9a-f]")):
         key = f"{binary.parent.name}/{unpacked.name}"
-        glance = trees.glance(unpacked)
+        glance = trees.state_digest(unpacked)
         if known.get(key) != glance and (wrong := _other_files(binary, unpacked)):
             found += wrong
             files.remove(unpacked)

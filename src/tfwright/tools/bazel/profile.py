@@ -35,7 +35,7 @@ class Action:
 def read(path: Path) -> Iterator[Action]:
     """Yield the actions of a profile, plain or packed by gzip; what cannot be read is left out."""
     # A killed Bazel cuts its profile off in the middle of a block: what was read before it stays.
-    with suppress(OSError, EOFError, zlib.error), files.opened_plain(path) as stream:
+    with suppress(OSError, EOFError, zlib.error), files.open_unpacked(path) as stream:
         total = 0
         while (line := stream.readline(LARGEST_LINE)) and total <= LARGEST:
             total += len(line)

@@ -100,7 +100,7 @@ class PrivateCache:
             if added and not self.spoiled:
                 # Bazel takes a file's digest before the action that reads it: where the file
                 # changed in between, the result belongs to other sources than its entry says.
-                if json_text.record(self._record).get("tree") != self._sources():
+                if json_text.load_object(self._record).get("tree") != self._sources():
                     self.use.fault("the tree changed while Bazel ran")
                     added.clear()
                 for action, payload in sorted(added.items()):
@@ -170,7 +170,7 @@ class PrivateCache:
 
         What is not as it was laid out is compared with its name. Raises OSError.
         """
-        laid_out = set(json_text.record(self._record).get("actions", ()))
+        laid_out = set(json_text.load_object(self._record).get("actions", ()))
         for path, found in trees.files_below(self.folder):
             name = path.name.removeprefix(ENTRY)
             if not SHA256.fullmatch(name):
@@ -219,7 +219,9 @@ class PrivateCache:
     def _sources(self) -> str:
         """Return a digest of the state of all files of the tree. Raises OSError."""
         names = (*CONVENIENCE, self._tree.name)
-        return trees.glance(self._tree, without=[f"{self._tree}/bazel-{name}" for name in names])
+        return trees.state_digest(
+            self._tree, without=[f"{self._tree}/bazel-{name}" for name in names]
+        )
 
     def _blob_link(self, sha256: str) -> Path:
         return self._made(sha256 if self._flat else f"cas/{sha256[:2]}/{sha256}")

@@ -220,7 +220,7 @@ class RemoteCache:
             if answer.status != OK:
                 return False
             # read1 returns what is there: a server that drips must not hold us for a whole piece.
-            for piece in files.pieces(partial(answer.read1, decode_content=False), most):
+            for piece in files.chunks(partial(answer.read1, decode_content=False), most):
                 if time.monotonic() > deadline:
                     raise ServerFaultError("it sends too slowly")
                 to.write(piece)

@@ -103,7 +103,7 @@ def keep(toolchain: Toolchain, root: Path) -> str:
 
 def kept(root: Path, digest: str) -> Toolchain:
     """Return what a digest stands for; without parts where that was not written down."""
-    return json_text.record(root / "toolchains" / f"{digest}.json")
+    return json_text.load_object(root / "toolchains" / f"{digest}.json")
 
 
 def _compiler_parts(compiler: str, driver: str, known: "_Digests") -> Iterator[tuple[str, str]]:

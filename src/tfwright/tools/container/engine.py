@@ -22,7 +22,7 @@ from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import files
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command, entered, of_caller
+from tfwright.tools.process.command import Command, inside_container, of_caller
 
 LABEL = "org.tfwright.job"
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -124,7 +124,7 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
         container = None
         try:
             container = _started(plan, scratch)
-            with entered(container):
+            with inside_container(container):
                 yield container
         finally:
             os.close(held)

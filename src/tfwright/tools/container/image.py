@@ -171,7 +171,7 @@ class Layout:
         (self.path / "index.json").write_bytes(_canonical(index))
         (self.path / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
         image = self.complete(digest)
-        final = place(vault, digest)
+        final = path_of(vault, digest)
         # An image that is there already may be damaged; the new one, which is not, replaces it.
         files.remove(final)
         self.path.rename(final)
@@ -187,7 +187,7 @@ class Layout:
         )
 
 
-def place(vault: Path, digest: str) -> Path:
+def path_of(vault: Path, digest: str) -> Path:
     """Return where an image is kept."""
     return vault / "images" / digest.removeprefix("sha256:")
 
@@ -197,7 +197,7 @@ def kept(vault: Path, digest: str) -> KeptImage:
 
     Raises SupplyError if it is not there, or damaged.
     """
-    layout = place(vault, digest)
+    layout = path_of(vault, digest)
     if not layout.is_dir():
         raise missing(vault, digest)
     return Layout(layout).complete(digest)
@@ -210,7 +210,7 @@ def missing(vault: Path, digest: str) -> SupplyError:
         remedy=f"Pull it with '{invoke('image --pull')}', build it from its Containerfile with "
         f"'{invoke('image --build')}', import it with invoke image --add ROOTFS.tar, or copy its "
         f"OCI layout: skopeo copy --preserve-digests docker://NAME@{digest} "
-        f"{shell_word(f'oci:{place(vault, digest)}')}",
+        f"{shell_word(f'oci:{path_of(vault, digest)}')}",
     )
 
 
@@ -292,8 +292,8 @@ def _layer(root: Path, layout: Layout) -> Path:
     """Copy a tar file among the blobs, unpacked; return where it is now."""
     copied = layout.blobs / "layer"
     # A layer's digest is that of the unpacked tar: gzip gives other bytes with each version.
-    with files.opened_plain(root) as given, copied.open("wb") as output:
-        shutil.copyfileobj(given, output, files.PIECE)
+    with files.open_unpacked(root) as given, copied.open("wb") as output:
+        shutil.copyfileobj(given, output, files.CHUNK)
     # All of it: an engine would find out in the middle of a build, and name the layer only.
     with unpacking.Tar.open(copied, "r:") as layer:
         collections.deque(unpacking.members(layer), maxlen=0)

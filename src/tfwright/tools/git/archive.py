@@ -120,9 +120,9 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
                 f"{origin.local} is not a repository", remedy="Correct [mirrors] in the host file."
             )
         return origin.local
-    copy = mirrors.place(store, f"{origin.address}#archives")
-    with mirrors.held(copy, f"git fetch {origin.address}") as repository:
-        mirrors.bring_ref(repository, origin, ref, f"refs/archives/{ref}", "--depth=1")
+    copy = mirrors.path_of(store, f"{origin.address}#archives")
+    with mirrors.locked(copy, f"git fetch {origin.address}") as repository:
+        mirrors.fetch_ref(repository, origin, ref, f"refs/archives/{ref}", "--depth=1")
     return copy
 
 

@@ -28,20 +28,20 @@ class Clone:
         return f"refs/heads/pinned-{self.commit}"
 
 
-def place(store: Path, remote: str) -> Path:
+def path_of(store: Path, remote: str) -> Path:
     """Return where the commits of a remote are kept."""
-    return mirror.place(store, f"{remote}#clones")
+    return mirror.path_of(store, f"{remote}#clones")
 
 
-def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
+def fetch(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     """See to it that a commit is there with its history, and return its repository.
 
     Offline no server is asked.
 
     Raises SupplyError if the commit cannot be fetched.
     """
-    kept = place(store, wanted.remote)
-    with mirror.held(kept, f"git fetch {wanted.remote}") as repository:
+    kept = path_of(store, wanted.remote)
+    with mirror.locked(kept, f"git fetch {wanted.remote}") as repository:
         # By our branch and not by the commit, which may be there without its history.
         if not repository.kind(wanted.branch):
             if offline:
@@ -49,25 +49,25 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
                     f"{wanted.commit} of {wanted.remote} is not here",
                     remedy=f"Run '{invoke('fetch')}' once with a network.",
                 )
-            mirror.bring_ref(repository, origin, wanted.commit, wanted.branch)
+            mirror.fetch_ref(repository, origin, wanted.commit, wanted.branch)
     return kept
 
 
-def holds(wanted: Clone, store: Path) -> bool:
+def has_commit(wanted: Clone, store: Path) -> bool:
     """Say whether a commit is here already."""
-    kept = GitRepository(place(store, wanted.remote))
+    kept = GitRepository(path_of(store, wanted.remote))
     return kept.path.is_dir() and bool(kept.kind(wanted.branch))
 
 
-def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
-    """Put a commit that came as a git bundle where `bring` finds it.
+def read_bundle(wanted: Clone, bundle: Path, store: Path) -> None:
+    """Put a commit that came as a git bundle where `fetch` finds it.
 
     Raises ToolError if the bundle does not have it with all its history.
     """
-    kept = place(store, wanted.remote)
-    with mirror.held(kept, f"unbundling {wanted.commit}") as repository:
+    kept = path_of(store, wanted.remote)
+    with mirror.locked(kept, f"unbundling {wanted.commit}") as repository:
         repository.run("bundle", "unbundle", str(bundle))
-        mirror.insist_on_history(repository, wanted.commit)
+        mirror.verify_history(repository, wanted.commit)
         # Last: the branch says that the commit is there with its history.
         repository.run("update-ref", wanted.branch, wanted.commit)
 

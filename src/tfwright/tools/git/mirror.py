@@ -117,21 +117,21 @@ class Origin:
         return path / ".git" if (path / ".git").is_dir() else path
 
 
-def place(store: Path, url: str) -> Path:
+def path_of(store: Path, url: str) -> Path:
     """Return where the mirror of a url lies."""
     # The name is for people; the checksum keeps two hosts' repositories of one name apart.
     name = re.sub(r"[^\w.-]", "-", url.removesuffix(".git").rpartition("/")[2])
     return store / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.git"
 
 
-def fetching(mirror: Path, pin: Pin) -> Command:
+def fetch_command(mirror: Path, pin: Pin) -> Command:
     """Return the command that brings the pinned commit.
 
     With paths left out, the other files come after it. So they do where another pin leaves some
     out: of files that are not here, a server may send what has changed.
     """
     repository = GitRepository(mirror)
-    return transport.fetching(repository, *_commit_alone(repository, pin), progress=True)
+    return transport.fetch_command(repository, *_commit_alone(repository, pin), progress=True)
 
 
 def _commit_alone(repository: GitRepository, pin: Pin) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def _commit_alone(repository: GitRepository, pin: Pin) -> tuple[str, ...]:
     return ("--depth=1", wanted, "origin", pin.commit)
 
 
-def bring(  # noqa: PLR0913 each is a fact of its own
+def fetch(  # noqa: PLR0913 each is a fact of its own
     pin: Pin,
     store: Path,
     origin: Origin,
@@ -157,10 +157,10 @@ def bring(  # noqa: PLR0913 each is a fact of its own
     note where the branch is now. Recipes that share a mirror wait for each other. Raises
     SupplyError if the commit, or one of its files, cannot be fetched.
     """
-    mirror = place(store, pin.url)
+    mirror = path_of(store, pin.url)
     pinned = PinnedMirror(mirror, pin, origin, listener)
     try:
-        with held(mirror, f"git fetch {pin.url}"):
+        with locked(mirror, f"git fetch {pin.url}"):
             pinned.bring(offline=offline, about_branch=about_branch)
     except ToolError as fault:
         raise ToolError(
@@ -175,16 +175,16 @@ def bring(  # noqa: PLR0913 each is a fact of its own
 
 
 @contextmanager
-def held(mirror: Path, by: str) -> Iterator[GitRepository]:
+def locked(mirror: Path, by: str) -> Iterator[GitRepository]:
     """Hold the lock of a mirror, and give a repository that git can open.
 
     One that is not there yet is made; one that a kill or a bad disk damaged is mended.
     """
-    with file_lock.held(mirror.with_suffix(".lock"), by, wait=True):
-        yield _opened(mirror)
+    with file_lock.locked(mirror.with_suffix(".lock"), by, wait=True):
+        yield _open_repaired(mirror)
 
 
-def _opened(mirror: Path) -> GitRepository:
+def _open_repaired(mirror: Path) -> GitRepository:
     repository = GitRepository(mirror)
     new = GitRepository(mirror.with_suffix(".new"))
     if not mirror.exists():
@@ -219,14 +219,14 @@ def _opened(mirror: Path) -> GitRepository:
     return repository
 
 
-def bring_ref(
+def fetch_ref(
     repository: GitRepository, origin: Origin, wanted: str, ref: str, *options: str
 ) -> None:
     """Bring a commit or a name of a server into a repository, under a ref of its own.
 
     Raises SupplyError if the server does not give it.
     """
-    transport.insist_on_host(origin.address)
+    transport.check_host(origin.address)
     try:
         transport.fetch(repository, *options, origin.address, f"+{wanted}:{ref}")
     except ToolError as fault:
@@ -237,7 +237,7 @@ def bring_ref(
         ) from fault
 
 
-def lacking(repository: GitRepository, pin: Pin) -> list[TreeEntry] | None:
+def missing_files(repository: GitRepository, pin: Pin) -> list[TreeEntry] | None:
     """Return the wanted files that a repository lacks; None if it lacks the commit itself.
 
     Raises RecipeError if the pin is not a commit, has submodules, or has not what it leaves out.
@@ -296,7 +296,7 @@ class PinnedMirror(GitRepository):
             self._update()
             if about_branch:
                 self._note_branch()
-        elif lacking(self, pin) != []:
+        elif missing_files(self, pin) != []:
             raise SupplyError(
                 f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
                 remedy=(
@@ -312,22 +312,22 @@ class PinnedMirror(GitRepository):
         """Transfer what the mirror lacks, and note what that took."""
         pin, origin = self._pin, self._origin
         self.run("config", "remote.origin.url", origin.address)
-        if (absent := lacking(self, pin)) == []:
+        if (absent := missing_files(self, pin)) == []:
             return
         before, begun = size(self.path), time.monotonic()
         # The commit, then the wanted files that did not come with it.
         try:
-            transport.insist_on_host(origin.address)
+            transport.check_host(origin.address)
             if absent is None:
                 self._bring_commit()
-                absent = lacking(self, pin)
+                absent = missing_files(self, pin)
             if absent:
                 self._bring_files(absent)
-                absent = lacking(self, pin)
+                absent = missing_files(self, pin)
         except (ToolError, SilentServerError) as fault:
             # A partial clone answers like a server that is broken; here it can be looked into.
             local = GitRepository(origin.local) if origin.local else None
-            if local and local.exists() and (absent := lacking(local, pin)):
+            if local and local.exists() and (absent := missing_files(local, pin)):
                 raise IncompleteError(absent, pin, origin.address) from fault
             raise SupplyError(
                 f"{pin} could not be fetched from {origin.address}: {program.reason(fault)}",
@@ -391,8 +391,8 @@ class PinnedMirror(GitRepository):
         """
         pin, note = self._pin, self._listener.note
         try:
-            transport.insist_on_host(self._origin.address)
-            tip = transport.ask(self, "origin", f"refs/heads/{pin.branch}").partition("\t")[0]
+            transport.check_host(self._origin.address)
+            tip = transport.list_refs(self, "origin", f"refs/heads/{pin.branch}").partition("\t")[0]
         except (ToolError, SupplyError):
             note(
                 f"The server did not say whether branch {pin.branch} has moved; "
@@ -483,12 +483,12 @@ def verify_bundle(bundle: Path, commit: str, scratch: Path, pin: Pin | None) -> 
     repository.run("bundle", "unbundle", str(bundle))
     repository.run("cat-file", "-e", f"{commit}^{{commit}}")
     if pin is None:
-        insist_on_history(repository, commit)
-    elif lacking(repository, pin) != []:
+        verify_history(repository, commit)
+    elif missing_files(repository, pin) != []:
         raise ToolError(f"{bundle} lacks files of {commit}", remedy=REMEDY)
 
 
-def insist_on_history(repository: GitRepository, commit: str) -> None:
+def verify_history(repository: GitRepository, commit: str) -> None:
     """Raise ToolError if an object of a commit, or of one before it, is missing."""
     # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
     repository.run("rev-list", "--objects", "--quiet", commit)
@@ -499,7 +499,7 @@ def read_bundle(bundle: Path, place: Path, commit: str) -> None:
 
     What the file lacks, whoever needs it has to look for.
     """
-    with held(place, f"unbundling {commit}") as repository:
+    with locked(place, f"unbundling {commit}") as repository:
         known = repository.kind(commit)
         repository.run("bundle", "unbundle", str(bundle))
         if not known:

@@ -127,7 +127,7 @@ class Remote:
         try:
             # In a directory of its own, whose growth is watched: others may work in the store.
             with files.scratch(self._store) as folder:
-                printed = transport.ask(
+                printed = transport.list_refs(
                     GitRepository(folder), "--end-of-options", self._address, pattern
                 )
         except ToolError as fault:

@@ -40,7 +40,7 @@ MOST_OBJECTS = 10**12
 """What no repository has; progress that counts further is made up."""
 
 
-def insist_on_host(address: str) -> None:
+def check_host(address: str) -> None:
     """Raise SilentServerError unless the host of a repository takes connections.
 
     Only https without a proxy is tried: how a proxy or ssh gets to a host is their business.
@@ -68,7 +68,7 @@ def host_of(address: str) -> tuple[str, int]:
     return "", 0
 
 
-def fetching(
+def fetch_command(
     repository: GitRepository, *arguments: str, progress: bool = False, claiming: bool = True
 ) -> Command:
     """Return a transfer of nothing but what is asked for: no tags, no submodules, no FETCH_HEAD.
@@ -94,11 +94,13 @@ def fetch(
     lines: Iterable[str] = (),
     claiming: bool = True,
 ) -> None:
-    """Run the transfer that `fetching` returns, with lines for its input; tell how far it is.
+    """Run the transfer that `fetch_command` returns, with lines for its input; tell how far it is.
 
     Raises ToolError with git's complaint, SupplyError for an excess.
     """
-    command = fetching(repository, *arguments, progress=listener is not None, claiming=claiming)
+    command = fetch_command(
+        repository, *arguments, progress=listener is not None, claiming=claiming
+    )
     # Half of the free space: git writes a received pack before it can judge it.
     free = shutil.disk_usage(command.cwd).free
     allowance = Allowance(command.cwd, min(LARGEST, free // 2), idle=LONGEST_PAUSE)
@@ -106,7 +108,7 @@ def fetch(
         _run(command, allowance, listener, given)
 
 
-def ask(repository: GitRepository, *arguments: str) -> str:
+def list_refs(repository: GitRepository, *arguments: str) -> str:
     """Return which names a server has. Raises as `fetch`."""
     command = repository.command("ls-remote", *arguments, env=program.network())
     allowance = Allowance(repository.path, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER)

@@ -149,7 +149,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             stream.seek(wanted.start)
             # A client that has gone away is not an error.
             with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
-                self.wfile.writelines(files.pieces(stream.read, wanted.length))
+                self.wfile.writelines(files.chunks(stream.read, wanted.length))
 
     def _about(self, page: Path) -> dict[str, str]:
         """Return the headers of a file, whatever is sent of it."""

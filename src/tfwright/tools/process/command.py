@@ -103,7 +103,7 @@ def container_name() -> str:
 
 
 @contextmanager
-def entered(inside: RunningContainer) -> Iterator[None]:
+def inside_container(inside: RunningContainer) -> Iterator[None]:
     """Let programs run inside a container while the block runs."""
     # A list and not a context variable: that would not reach the threads of a stage.
     _OPEN.append(inside)

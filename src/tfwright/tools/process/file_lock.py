@@ -49,7 +49,7 @@ class LockHolder(BaseModel):
 
 
 @contextmanager
-def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) -> Iterator[None]:
+def locked(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) -> Iterator[None]:
     """Hold the lock file at `path` while the block runs; `doing` says what for.
 
     The kernel drops the lock when its holders end, however they end, so that no stale lock can
@@ -95,13 +95,13 @@ def _describe(stream: IO[bytes], doing: str) -> None:
         pid=os.getpid(),
         host=socket.gethostname(),
         since=time.strftime("%Y-%m-%d %H:%M:%S"),
-        command=_typed(),
+        command=_typed_command(),
         doing=doing,
     )
     stream.write(holder.model_dump_json().encode())
 
 
-def _typed() -> str:
+def _typed_command() -> str:
     """Return the command of this process as the user typed it."""
     program = Path(sys.argv[0])
     # `python -m invoke` shows the file that Python runs for it.
@@ -130,7 +130,7 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
             if lives or time.monotonic() > deadline:
                 who = holder or "another process"
                 raise LockHeldError(
-                    f"'{_typed()}' has to wait for {who}", remedy=remedy, where=path
+                    f"'{_typed_command()}' has to wait for {who}", remedy=remedy, where=path
                 ) from None
             time.sleep(0.05)
         else:

@@ -43,21 +43,21 @@ class Gauge:
         """Note what a server has taken before."""
         if server is not None:
             # A server that was there before has worked for other builds too.
-            self._before[server] = processor(server)
+            self._before[server] = cpu_seconds(server)
 
     def look(self, server: int | None) -> None:
         """Look once at what the process `server` runs."""
         # The kernel averages over ten seconds, so a look each second misses no peak.
         self.pressure = max(self.pressure, capacity.pressure())
         if server is not None:
-            self.action = max([self.action, *actions(server)])
-            self.holds = held(server)
+            self.action = max([self.action, *action_peaks(server)])
+            self.holds = memory_in_use(server)
             self.together = max(self.together, self.holds)
-            self._spent[server] = processor(server)
+            self._spent[server] = cpu_seconds(server)
 
 
 @contextmanager
-def repeated(look: Callable[[], object], seconds: float) -> Iterator[None]:
+def polling(look: Callable[[], object], seconds: float) -> Iterator[None]:
     """Call `look` every few seconds, in a thread, until the block ends or it returns a true one."""
     done = threading.Event()
 
@@ -83,11 +83,11 @@ def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
     """
     gauge = Gauge()
     gauge.begin(server())
-    with repeated(lambda: gauge.look(server()), SECONDS):
+    with polling(lambda: gauge.look(server()), SECONDS):
         yield gauge
 
 
-def actions(server: int) -> list[int]:
+def action_peaks(server: int) -> list[int]:
     """Return the peak memory of each child of a process with its own children, in bytes.
 
     Where programs of one action have their peaks at different times the sum is an upper bound.
@@ -97,7 +97,7 @@ def actions(server: int) -> list[int]:
     totals = dict[int, int]()
     # An action is a direct child of the server; what it starts comes behind it.
     action = dict[int, int]()
-    for process in _family(server):
+    for process in _process_tree(server):
         try:
             parent = process.ppid()
         except psutil.Error:
@@ -108,15 +108,15 @@ def actions(server: int) -> list[int]:
     return list(totals.values())
 
 
-def held(server: int) -> int:
+def memory_in_use(server: int) -> int:
     """Return the bytes that a process and its descendants hold now.
 
     What they share counts for each.
     """
-    return sum(_resident(process) for process in _family(server))
+    return sum(_resident(process) for process in _process_tree(server))
 
 
-def processor(server: int) -> float:
+def cpu_seconds(server: int) -> float:
     """Return the seconds of processor time of a process and those of its children that have ended.
 
     0 for a process that is gone.
@@ -132,7 +132,7 @@ def processor(server: int) -> float:
     return times.user + times.system + float(ended)
 
 
-def _family(server: int) -> "list[psutil.Process]":
+def _process_tree(server: int) -> "list[psutil.Process]":
     """Return a process and its descendants; each one comes behind its parent."""
     import psutil
 

@@ -23,11 +23,11 @@ _ENTER = (sys.executable, "-I", "-S", str(PROGRAM))
 _NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF
 """ADDR_NO_RANDOMIZE of <sys/personality.h>, which setarch -R sets; and what only asks."""
 _CLOSED: list[object] = []
-"""One item for each block of `closed` that is under way; threads of a stage see it as well."""
+"""One item for each running block of `without_network`; threads of a stage see it as well."""
 
 
 @contextmanager
-def closed() -> Iterator[None]:
+def without_network() -> Iterator[None]:
     """Let every program that is started in the block run without a network."""
     token = object()
     _CLOSED.append(token)
@@ -37,10 +37,10 @@ def closed() -> Iterator[None]:
         _CLOSED.remove(token)
 
 
-def placed(command: Command, *, terminal: bool = False) -> Command:
+def host_command(command: Command, *, terminal: bool = False) -> Command:
     """Return the command to start on the host so that `command` runs where programs run now.
 
-    It is enclosed in a block of `closed`, and runs in the container that is open.
+    It is enclosed in a block of `without_network`, and runs in the container that is open.
     """
     if _CLOSED and command.argv[: len(_ENTER)] != _ENTER:
         # A program that is not there fails by itself, which is clearer than through the enclosure.

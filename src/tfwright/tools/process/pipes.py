@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple
 from tfwright.documents import filesystem
 from tfwright.errors import Evidence, ToolError
 from tfwright.tools.process.command import Command, clean_environment
-from tfwright.tools.process.runner import end, leashed
+from tfwright.tools.process.runner import child_process, terminate
 
 LARGEST_OUTPUT = 2**30
 """Bytes that a program may print into our memory."""
@@ -46,13 +46,13 @@ def collect(
     # Its errors are not read while its output is: a full pipe would stop it.
     with tempfile.TemporaryFile() as complaints:
         streams = (into or subprocess.PIPE, complaints, given or subprocess.DEVNULL)
-        with leashed(command, *streams) as process:
+        with child_process(command, *streams) as process:
             printed = bytearray()
             # To the end, or a piece more than is wanted.
             while process.stdout and len(printed) <= most and (p := process.stdout.read(PIECE)):
                 printed += p
             if len(printed) > most:
-                end(process)
+                terminate(process)
             process.wait()
         complaints.seek(0)
         complaint = complaints.read(LARGEST_COMPLAINT).decode("utf-8", "replace")
@@ -70,7 +70,7 @@ def feed(
     try:
         # communicate() writes and reads at once: a program that complains before it has
         # read all of a long text would otherwise block on a full pipe.
-        with leashed(command, subprocess.DEVNULL, pipe, pipe) as process:
+        with child_process(command, subprocess.DEVNULL, pipe, pipe) as process:
             _, complaint = process.communicate(text.encode(), timeout=seconds)
     except (OSError, subprocess.TimeoutExpired) as fault:
         raise _not_taken(argv, type(fault).__name__, ()) from fault

@@ -49,9 +49,9 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     """
     import pexpect
 
-    command = isolation.placed(command, terminal=True)
+    command = isolation.host_command(command, terminal=True)
     try:
-        with runner.deferred():
+        with runner.deferred_signals():
             child = pexpect.spawn(
                 command.argv[0],
                 list(command.argv[1:]),
@@ -65,7 +65,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
                 # names as bytes.
                 codec_errors="replace",
                 timeout=None,
-                preexec_fn=runner.settle,
+                preexec_fn=runner.prepare_child,
             )
     # pexpect looks for the file before it starts it; OSError is the kernel's refusal.
     except (pexpect.ExceptionPexpect, OSError) as fault:

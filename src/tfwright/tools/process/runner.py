@@ -64,7 +64,7 @@ def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None =
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         try:
-            with leashed(command, output.fileno()) as process:
+            with child_process(command, output.fileno()) as process:
                 return process.wait(timeout)
         except subprocess.TimeoutExpired as fault:
             raise TimeoutError from fault
@@ -83,7 +83,7 @@ Stream = int | IO[Any]
 
 
 @contextmanager
-def leashed(
+def child_process(
     command: Command,
     stdout: Stream = subprocess.DEVNULL,
     stderr: Stream = subprocess.STDOUT,
@@ -97,7 +97,7 @@ def leashed(
     that this process holds, see `file_lock.HELD`; for a brief program that is enough. The streams
     are those of Popen.
     """
-    started = isolation.placed(command)
+    started = isolation.host_command(command)
     with ExitStack() as stack:
         take = None
         # A brief program has no terminal. Taking one needs a fork, which copies the page tables of
@@ -106,8 +106,8 @@ def leashed(
             ours, end_of_program = os.openpty()
             stack.callback(os.close, ours)
             stack.callback(os.close, end_of_program)
-            take = partial(settle, end_of_program)
-        release = stack.enter_context(deferred())
+            take = partial(prepare_child, end_of_program)
+        release = stack.enter_context(deferred_signals())
         process = stack.enter_context(
             subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
                 started.argv,
@@ -127,12 +127,12 @@ def leashed(
             release()
             yield process
         except BaseException:
-            end(process)
+            terminate(process)
             raise
 
 
 @contextmanager
-def deferred() -> Iterator[Callable[[], None]]:
+def deferred_signals() -> Iterator[Callable[[], None]]:
     """Hold signals that end this process back until the block calls what it is given, or ends.
 
     Python calls functions around a fork, such as one that locks logging in the parent. What a
@@ -162,7 +162,7 @@ def deferred() -> Iterator[Callable[[], None]]:
         release()
 
 
-def settle(terminal: int | None = None) -> None:
+def prepare_child(terminal: int | None = None) -> None:
     """Prepare a child before its program starts: our umask, and the terminal that it ends with.
 
     nohup ignores the hang-up and a shell's background job Ctrl-C; children inherit that: undo it,
@@ -178,7 +178,7 @@ def settle(terminal: int | None = None) -> None:
     os.umask(UMASK)
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
+def terminate(process: "subprocess.Popen[bytes]") -> None:
     """End a program and its children: politely first, for certain after a grace of seconds."""
     for number in (signal.SIGINT, signal.SIGKILL):
         try:
@@ -237,7 +237,7 @@ def answer(command: Command, *, failed: bool = False) -> str:
     program = command.argv[:1] if command.argv[0] != "/bin/sh" else command.argv
     if program in _HUNG:
         return silent
-    command = isolation.placed(command)
+    command = isolation.host_command(command)
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
             command.argv,

@@ -13,7 +13,7 @@ from tfwright.tools import trees
 from tfwright.tools.process import gauge
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.pipes import Collected
-from tfwright.tools.process.runner import end, leashed
+from tfwright.tools.process.runner import child_process, terminate
 
 EVERY = 0.25
 """Seconds between two looks."""
@@ -51,13 +51,13 @@ def run(
     # A file and not a pipe: nothing has to read it while the progress is read.
     with tempfile.TemporaryFile() as output:
         streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
-        with leashed(command, *streams) as process:
+        with child_process(command, *streams) as process:
             watch = _Watch(process, allowance, output)
             # newline=None: git ends the lines of its progress with carriage returns.
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
             )
-            with gauge.repeated(watch.look, EVERY):
+            with gauge.polling(watch.look, EVERY):
                 complaint = "\n".join(read_lines(watch.shortened(lines)))
                 process.wait()
         # The watcher looks four times a second: more than the limit may have come in between.
@@ -97,10 +97,10 @@ class _Watch:
         # The growth and not the size: a mirror that is updated has gigabytes already.
         elif held - self._before > allowed.growth:
             self.excess = f"it wrote more than {allowed.growth:,} bytes"
-        elif gauge.held(self._process.pid) > allowed.memory:
+        elif gauge.memory_in_use(self._process.pid) > allowed.memory:
             self.excess = f"it took more than {allowed.memory:,} bytes of memory"
         elif self._output.seek(0, io.SEEK_END) > allowed.output:
             self.excess = f"it printed more than {allowed.output:,} bytes"
         if self.excess:
-            end(self._process)
+            terminate(self._process)
         return bool(self.excess)

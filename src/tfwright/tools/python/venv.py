@@ -51,8 +51,8 @@ def venv(
                 ),
             )
     version = _version(interpreter, log)
-    home = place(interpreter, version, requirements, stores)
-    with file_lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
+    home = path_of(interpreter, version, requirements, stores)
+    with file_lock.locked(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
         if _holds(home, requirements):
             return home / "bin/python"
         if requirements and offline and not any(map(packages.kept, stores)):
@@ -80,11 +80,11 @@ def venv(
                 evidence=fault.evidence,
             ) from fault
         files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
-        files.write(_record(home), f"{trees.content(home)}\n")
+        files.write(_record(home), f"{trees.content_digest(home)}\n")
     return home / "bin/python"
 
 
-def place(
+def path_of(
     interpreter: Path, version: str, requirements: Sequence[str], stores: Sequence[Path]
 ) -> Path:
     """Return the directory of a venv, whether it is there or not; `version` is the full one."""
@@ -101,7 +101,7 @@ def damaged(home: Path) -> bool:
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        return content(home) != trees.content(home)
+        return content(home) != trees.content_digest(home)
     except OSError:
         return True
 

@@ -96,7 +96,7 @@ def run_folder(home: Path, note: Note) -> Iterator[Path]:
     """
     for left in sorted(home.glob(f"{JOB}-*/{RUNNING}")):
         # Of a run that goes on, or of another user, whose tasks are not ours to cancel.
-        with suppress(HostError), file_lock.held(left, "cancelling a dead run's tasks"):
+        with suppress(HostError), file_lock.locked(left, "cancelling a dead run's tasks"):
             if _cancelled(left.parent):
                 note(f"Slurm: cancelled what a killed run left, {left.parent.name}")
                 left.unlink()
@@ -106,7 +106,7 @@ def run_folder(home: Path, note: Note) -> Iterator[Path]:
     home.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{JOB}-{time.strftime('%Y%m%d-%H%M%S')}-", dir=home))
     folder.chmod(0o755)
-    with file_lock.held(folder / RUNNING, "building by Slurm"):
+    with file_lock.locked(folder / RUNNING, "building by Slurm"):
         try:
             yield folder
         finally:

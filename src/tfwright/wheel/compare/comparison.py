@@ -192,7 +192,7 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
         return True
     with one.wheel.open(before) as opened, two.wheel.open(after) as other:
         size = before.file_size
-        return not tell_apart(files.pieces(opened.read, size), files.pieces(other.read, size))
+        return not tell_apart(files.chunks(opened.read, size), files.chunks(other.read, size))
 
 
 def content(place: str, first: Content, second: Content) -> Difference:
