@@ -78,7 +78,7 @@ def _tags(mirror: Path) -> dict[Release, str]:
 
 def _wanted(mirror: Path, tag: str) -> Sequence[WantedArchive]:
     texts = GitRepository(mirror).texts(tag, patched_tree.relevant)
-    return reach.wanted(repositories.read(texts), {}, None)
+    return reach.wanted_archives(repositories.read(texts), {}, None)
 
 
 def _recorded(path: Path) -> Iterator[tuple[str, str]]:
@@ -97,7 +97,7 @@ def _way(wanted: WantedArchive, origins: Origins, *, urls: bool) -> str:
                     return URL
             except TfwrightError:
                 continue
-        for source in origins.sources(wanted):
+        for source in origins.other_sources(wanted):
             # A repository that is not on this host is on the server whose addresses were not asked.
             if source.remote and source.way == GIT:
                 continue

@@ -29,7 +29,7 @@ from tfwright.tools.container import image
 from tfwright.tools.git import mirror
 from tfwright.tools.python import packages
 from tfwright.vault import bundle
-from tfwright.vault.bundle import Carried, Kind, Manifest
+from tfwright.vault.bundle import BundledClone, Kind, Manifest
 from tfwright.vault.lock import Lock, LockedBazel, RulesPackage, Tensorflow
 
 Extra = tuple[Kind, str, bytes]
@@ -73,7 +73,7 @@ def made(
     *more: Extra,
     recipe: Path | None = None,
     bazel: str = "0.26.1",
-    clones: tuple[Carried, ...] = (),
+    clones: tuple[BundledClone, ...] = (),
     documents: Sequence[str] = DOCUMENTS,
 ) -> Path:
     """Write a bundle of the demo recipe, its documents and an archive."""
@@ -201,7 +201,7 @@ def carrying(folder: Path, kind: str, commit: str, content: bytes | None) -> Pat
         more.append(("source" if source else "clone", name, content))
     if source:
         return made(folder, *more, recipe=recipe_of_commit(folder, commit))
-    cloned = Carried(remote="https://example.org/r.git", commit=commit)
+    cloned = BundledClone(remote="https://example.org/r.git", commit=commit)
     return made(folder, *more, clones=(cloned,))
 
 
@@ -366,7 +366,7 @@ def test_what_a_killed_unpacking_left_is_removed_by_the_next_fetch_and_by_the_va
 
 def test_a_running_unpacking_is_not_disturbed(build_out: Path) -> None:
     build_out.mkdir()
-    with bundle.unpacking_room(build_out, "x.tar") as room:
+    with bundle.unpacking_folder(build_out, "x.tar") as room:
         bundle.discard_leftovers(build_out)
         assert room.is_dir()
 

@@ -106,7 +106,7 @@ def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(
         run_and_kill(store, url, moments.uniform(0.0, 0.25))
         assert [(path, start) for path, start in handler.begun if start != had[path]] == []
         assert not {DIGESTS[path] for path, _ in handler.begun} & finished
-        assert all(map(store.sound, store.digests()))
+        assert all(map(store.verify, store.digests()))
         in_the_middle += len(store.digests()) < len(DIGESTS)
     outcomes = fetch(
         [WantedFile(path, digest, (url + path,)) for path, digest in DIGESTS.items()],
@@ -115,5 +115,5 @@ def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(
     )
     assert all(outcome.obtained for outcome in outcomes)
     assert store.digests() == sorted(DIGESTS.values())
-    assert all(map(store.sound, store.digests()))
+    assert all(map(store.verify, store.digests()))
     assert in_the_middle > KILLS * 0.9, "the fetch was over before it was killed often enough"

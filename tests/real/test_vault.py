@@ -41,7 +41,7 @@ def brought(commit: str, store: Store) -> Reached:
             offline=mirror.local is None or not mirror.local.is_dir(),
         )
 
-    return reach.bring(
+    return reach.obtain_all(
         repositories.read(texts(commit)),
         None,
         Suppliers(
@@ -59,7 +59,7 @@ def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(
     store = Store(tmp_path / "store")
     reached = brought(commit, store)
     assert Counter(reached.supply.ways.values())[GIT] >= least
-    assert all(map(store.sound, store.digests()))
+    assert all(map(store.verify, store.digests()))
 
 
 def test_the_archive_of_another_repositorys_rules_is_followed(tmp_path: Path) -> None:
@@ -76,7 +76,9 @@ def test_every_substitute_of_the_recipe_is_made_with_its_digest_and_fits_the_tre
     tables = recipes.read("linux-r1.8-cpu").fetch.substitutes
     found = repositories.read(texts(V1_8))
     wanted = [
-        substitutes.wanted(name, table, substitutes.replaced(name, found.repositories))
+        substitutes.wanted_archive(
+            name, table, substitutes.replaced_archive(name, found.repositories)
+        )
         for name, table in tables.items()
     ]
     supply = origins.obtain(

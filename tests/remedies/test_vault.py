@@ -276,7 +276,7 @@ def test_a_dropped_file_that_was_removed_is_put_there_again(tmp_path: Path) -> N
     sha256 = hashlib.sha256(b"right").hexdigest()
 
     def take() -> None:
-        places._take(file.parent, sha256, tmp_path / "taken")
+        places._copy_dropped(file.parent, sha256, tmp_path / "taken")
 
     take()
     file.unlink()

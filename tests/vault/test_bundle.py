@@ -79,7 +79,7 @@ def add(
     link: str = "",
 ) -> None:
     info = tarfile.TarInfo(name)
-    info.size, info.mtime, info.type, info.linkname = (len(content), bundle.DATED, kind, link)
+    info.size, info.mtime, info.type, info.linkname = (len(content), bundle.MEMBER_TIME, kind, link)
     archive.addfile(info, io.BytesIO(content))
 
 
@@ -295,7 +295,7 @@ def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_wri
 def test_a_header_that_changes_the_next_one_is_refused(tmp_path: Path) -> None:
     path = forged(tmp_path, {"members": [described()]}, lambda archive: add(archive, ONE, b"x"))
     info = tarfile.TarInfo(ONE)
-    info.size, info.mtime = 1, bundle.DATED
+    info.size, info.mtime = 1, bundle.MEMBER_TIME
     info.pax_headers = {"GNU.sparse.realsize": "10737418240"}
     before = path.read_bytes()[: -len(bundle.END) - 1024]
     member = info.tobuf(tarfile.PAX_FORMAT) + b"x" + bytes(511)

@@ -59,7 +59,7 @@ def states(
         tuple(f"{address}/{name}.zip" for name in names),
         size=len(CONTENT),
     )
-    (row,) = links.report(
+    (row,) = links.ask_sources(
         [(wanted, Origins(host_file or HostFile(), store.root))], store, SILENCE.progress, deep=deep
     )
     return [link.state for link in row.links]
@@ -111,11 +111,11 @@ def test_an_address_that_several_recipes_name_is_asked_once(
         asked.append(source.where)
         return links.Link(source.way, source.where, ANSWERS)
 
-    monkeypatch.setattr(links, "_asked", ask)
+    monkeypatch.setattr(links, "_ask_source", ask)
     pairs = [
         (WantedArchive(name, "a" * 64, (url,)), Origins(HostFile(), store.root))
         for name, url in (("a", "http://x/1"), ("b", "http://x/1"), ("c", "http://x/2"))
     ]
-    rows = links.report(pairs, store, SILENCE.progress, deep=False)
+    rows = links.ask_sources(pairs, store, SILENCE.progress, deep=False)
     assert asked == ["http://x/1", "http://x/2"]
     assert [(row.name, row.left) for row in rows] == [("a", 1), ("b", 1), ("c", 1)]

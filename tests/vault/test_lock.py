@@ -63,7 +63,7 @@ KNOWN = BARE.changed(
 
 def of(rules: Rules, known: Lock = KNOWN) -> Lock:
     """Return the lock of rules of which Bazel wants one."""
-    return lock.of(known, rules, {TWO: 12}, {"zlib": ""})
+    return lock.with_downloads(known, rules, {TWO: 12}, {"zlib": ""})
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_ask
     made: Lock,
 ) -> None:
     assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [False]
-    unasked = lock.of(BARE, RULES, {})
+    unasked = lock.with_downloads(BARE, RULES, {})
     assert [archive.needed for archive in unasked.archives] == [None, None]
 
 
@@ -117,7 +117,7 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
 ):
     several = Rules((rule("zlib", 1, URL, sha256=ONE), rule("zlib", 2, URL, sha256=TWO)), ())
     for wanted, needed in ((TWO, [False, True]), (THREE, [True, False])):
-        found = lock.of(KNOWN, several, {}, {"zlib": wanted}).archives
+        found = lock.with_downloads(KNOWN, several, {}, {"zlib": wanted}).archives
         assert [archive.needed for archive in found] == needed
 
 
@@ -128,7 +128,7 @@ def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names() -> N
         rule("more", 3, URL, kind="git_repository", commit="d" * 40),
     )
     loads = tuple(Way(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more"))
-    made = lock.of(BARE, Rules(repositories, (), loads), {}, {"a": ""})
+    made = lock.with_downloads(BARE, Rules(repositories, (), loads), {}, {"a": ""})
     assert {entry.names: entry.needed for entry in made.archives} == {
         ("zlib",): False,
         ("rules",): True,
@@ -274,7 +274,7 @@ def test_locks_that_agree_have_no_differences(made: Lock) -> None:
 
 
 def test_what_is_not_known_yet_is_no_difference(made: Lock) -> None:
-    now = lock.of(KNOWN.changed(bazel=BARE.bazel), RULES, {})
+    now = lock.with_downloads(KNOWN.changed(bazel=BARE.bazel), RULES, {})
     assert lock.differences(made, now) == []
 
 
@@ -286,7 +286,7 @@ def test_each_difference_names_its_entry(made: Lock) -> None:
         bazel=LockedBazel(version="0.24.1", binaries={"linux-x86_64": binary}),
         files=(LockedFile(path="r1.8/a.patch", sha256=THREE),),
     )
-    now = lock.of(known, Rules(changed, (), RULES.ways), {})
+    now = lock.with_downloads(known, Rules(changed, (), RULES.ways), {})
     told = lock.differences(made, now)
     assert told == [
         f"TensorFlow: tree is {'b' * 40}, the lock has {'a' * 40}",

@@ -34,17 +34,17 @@ def lock(recipe: Recipe) -> Lock:
 
 def test_a_lock_pins_bazel_where_the_recipe_does_not(lock: Lock) -> None:
     table = BazelTable(version="0.26.1", sha256={"darwin-x86_64": TWO})
-    assert locking.pinned_bazel(table, lock) == {"linux-x86_64": ONE, "darwin-x86_64": TWO}
+    assert locking.bazel_checksums(table, lock) == {"linux-x86_64": ONE, "darwin-x86_64": TWO}
     own = BazelTable(version="0.26.1", sha256={"linux-x86_64": TWO})
-    assert locking.pinned_bazel(own, lock) == {"linux-x86_64": TWO}
+    assert locking.bazel_checksums(own, lock) == {"linux-x86_64": TWO}
     # One of another Bazel pins none.
-    assert locking.pinned_bazel(BazelTable(version="0.24.1"), lock) == {}
+    assert locking.bazel_checksums(BazelTable(version="0.24.1"), lock) == {}
 
 
 def test_requirements_get_the_checksums_of_the_lock_and_never_a_second_one(lock: Lock) -> None:
     own = f"numpy==1.14.5 --hash=sha256:{TWO}"
     wanted = ["Numpy==1.14.5", own, "six==1.11.0"]
-    assert locking.pinned(wanted, lock) == [
+    assert locking.with_hashes(wanted, lock) == [
         f"Numpy==1.14.5 --hash=sha256:{ONE}",
         own,
         "six==1.11.0",
@@ -53,7 +53,7 @@ def test_requirements_get_the_checksums_of_the_lock_and_never_a_second_one(lock:
 
 def test_a_lock_of_the_same_pins_is_up_to_date(recipe: Recipe, lock: Lock) -> None:
     host = recipe.host.changed(requirements=("numpy==1.14.5",))
-    assert locking.outdated(recipe.changed(host=host), lock) == []
+    assert locking.recipe_differences(recipe.changed(host=host), lock) == []
 
 
 def test_everything_that_a_recipe_pins_in_another_way_is_named(recipe: Recipe, lock: Lock) -> None:
@@ -64,7 +64,7 @@ def test_everything_that_a_recipe_pins_in_another_way_is_named(recipe: Recipe, l
         image=image,
         files=(LockedFile(path="r1.8/a.patch", sha256=ONE),),
     )
-    assert locking.outdated(recipe, old) == [
+    assert locking.recipe_differences(recipe, old) == [
         f"the commit is {recipe.source.commit}, the lock has {'b' * 40}",
         "Bazel is 0.26.1, the lock has 0.24.1",
         f"the container image is none, the lock has {DIGEST}",

@@ -284,7 +284,7 @@ def test_what_a_mirror_has_of_a_pinned_archive_is_a_substitute_to_copy(
     wanted = WantedArchive("a.b", "1" * 64, (f"{url}/archive/{made}.tar.gz",))
     missing = obtain(wanted, store, host_file, offline=True).missing
     fault = shortage.error("small", missing, {}, host_file, tmp_path / "log")
-    table = "\n".join(line for line in missing[0].table())
+    table = "\n".join(line for line in missing[0].table_lines())
     assert list(fault.evidence.lines)[-6:] == table.splitlines()
     assert "'invoke pin --recipe small'" in fault.remedy
     # As it is, less the checksum that pin writes.
@@ -359,7 +359,7 @@ def test_another_repository_can_give_a_forges_archive(
     table = FetchTable.model_validate(
         {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
     )
-    sources = Origins(HostFile(), store.root.parent / "git", fetch=table).sources(wanted)
+    sources = Origins(HostFile(), store.root.parent / "git", fetch=table).other_sources(wanted)
     assert [source.where for source in sources] == [mirror.parent.as_uri()]
     sources[0].fill(tmp_path / "again")
     assert files.sha256(tmp_path / "again") == wanted.sha256

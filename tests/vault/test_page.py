@@ -147,5 +147,5 @@ def test_a_recipe_whose_needs_are_unknown_keeps_the_archives(tmp_path: Path, out
 
 
 def test_a_sound_vault_says_how_much_was_compared(tmp_path: Path, out: Read) -> None:
-    page.show_sound([entry(tmp_path, "archive", "one", 1000)])
+    page.show_verified([entry(tmp_path, "archive", "one", 1000)])
     assert "ok: 1 file, 1.0 kB; each matches its checksum" in out()

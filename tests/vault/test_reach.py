@@ -118,7 +118,7 @@ def brought(
     **more: Any,  # noqa: ANN401 fields of the class
 ) -> Reached:
     """Bring what rules lead to, of which only the files that are given are to be had."""
-    return reach.bring(found, lock, Suppliers(giver.store, giver, clone, **more))
+    return reach.obtain_all(found, lock, Suppliers(giver.store, giver, clone, **more))
 
 
 def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
@@ -171,8 +171,8 @@ def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_th
         readings = Readings(tmp_path / "readings")
         giver, tables = Giver(store, other), {"outer": table}
         suppliers = Suppliers(store, giver, no_clone, tables, readings, text=lambda _: patch)
-        reached = reach.bring(found, None, suppliers)
-        unfit = reach.unfit(reached, tables, suppliers)
+        reached = reach.obtain_all(found, None, suppliers)
+        unfit = reach.unfit_hunks(reached, tables, suppliers)
         return [*substitutes.insist_on_patches(unfit)]
 
     assert not unfit(patch(DEFINITIONS, DEFINITIONS.replace(INNER, TWO)))
@@ -187,7 +187,7 @@ def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_th
     (note,) = unfit(around)
     assert "fits at line 1 but for its context" in note
     # An archive such as LLVM's is not unpacked again for the same patches.
-    monkeypatch.setattr(reach, "texts", Mock(side_effect=AssertionError))
+    monkeypatch.setattr(reach, "archive_texts", Mock(side_effect=AssertionError))
     assert unfit(around) == [note]
 
 
@@ -200,7 +200,7 @@ def test_a_folder_of_the_tree_stands_in_for_an_archive_that_others_declare(
     for declared, missing in (("", ["inner"]), (own, [])):
         rule = archive("outer", files.sha256(outer), ', strip_prefix = "outer-1"')
         reached = brought(read(rule + declared + CALL, inner="x = 1\n"), Giver(store, outer))
-        assert names(reached.needed_and_missing(None)) == missing
+        assert names(reached.needed_missing_archives(None)) == missing
 
 
 def test_an_archive_of_which_several_rules_want_files_is_unpacked_once(
@@ -284,21 +284,23 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
     reached = brought(cloning(definitions), Giver(store), clone=clone)
     assert "is not here" in next(reached.notes())
     needed = locked_clone(definitions, needed=True)
-    assert list(reached.needed_and_refused(needed)) == [definitions]
+    assert list(reached.needed_missing_clones(needed)) == [definitions]
     # Also without a lock: WORKSPACE loads a file of it.
-    assert list(reached.needed_and_refused(None)) == [definitions]
+    assert list(reached.needed_missing_clones(None)) == [definitions]
 
 
 def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions: Clone) -> None:
     idle = locked_clone(definitions, needed=False)
-    assert reach.clones(cloning(definitions), None) == [definitions]
-    assert reach.clones(cloning(definitions), idle) == []
+    assert reach.wanted_clones(cloning(definitions), None) == [definitions]
+    assert reach.wanted_clones(cloning(definitions), idle) == []
 
 
 def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
     own = repositories.of_bazel({"jdk.WORKSPACE": archive("outer", ONE)})
-    assert reach.wanted(own, {}, None) == []
-    assert [archive.name for archive in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
+    assert reach.wanted_archives(own, {}, None) == []
+    assert [archive.name for archive in reach.wanted_archives(own, {}, locked(outer=True))] == [
+        "outer"
+    ]
 
 
 def names(missing: Sequence[Missing]) -> list[str]:
@@ -339,13 +341,13 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
     )
     reached = reach.Reached(rules, Supply({}, ()), {})
     # WORKSPACE loads a file of it, so that Bazel needs it for whatever target.
-    assert [entry.name for entry in reached.needed_and_unpinned(None)] == ["read"]
+    assert [entry.name for entry in reached.needed_unpinned(None)] == ["read"]
     needs = {"read": True, "idle": False, "moving": True}
     entries = tuple(
         Unlockable(name=each.name, file=each.file, line=each.line, why="-", needed=needs[each.name])
         for each in rules.repositories
     )
-    found = reached.needed_and_unpinned(locked(two=True).changed(unlockable=entries))
+    found = reached.needed_unpinned(locked(two=True).changed(unlockable=entries))
     assert [entry.name for entry in found] == ["read", "moving"]
     fault = substitutes.unpinned_error("small", found)
     assert fault.what == "small needs downloads without a checksum: read, moving"
@@ -361,7 +363,7 @@ def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lo
     store: Store, lock: Lock | None
 ) -> None:
     reached = brought(tree(), Giver(store), lock)
-    assert names(reached.needed_and_missing(lock)) == ["outer"]
+    assert names(reached.needed_missing_archives(lock)) == ["outer"]
 
 
 def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(
@@ -371,11 +373,11 @@ def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_th
     reached = brought(found, Giver(store), substitutes={"outer": substitute(INNER)})
     used = LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER)
     known = locked(outer=True).changed(substitutes=(used,))
-    assert names(reached.needed_and_missing(known)) == ["outer"]
+    assert names(reached.needed_missing_archives(known)) == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
-    assert reach.wanted(read(archive("a", ONE) + archive("b", ONE)), {}, None) == [
+    assert reach.wanted_archives(read(archive("a", ONE) + archive("b", ONE)), {}, None) == [
         WantedArchive("a, b", ONE, ("https://a.example/x.tar.gz", "https://b.example/x.tar.gz"))
     ]
 
@@ -384,12 +386,12 @@ def test_zip_files_are_read_as_well_and_other_files_have_no_rules(tmp_path: Path
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("a-1/defs.bzl", DEFINITIONS)
         packed.writestr("b-1/defs.bzl", "outside of the directory that is stripped")
-    assert reach.texts(tmp_path / "a.zip", "a-1") == {"defs.bzl": DEFINITIONS}
+    assert reach.archive_texts(tmp_path / "a.zip", "a-1") == {"defs.bzl": DEFINITIONS}
     damaged = (tmp_path / "a.zip").read_bytes().replace(b"outside", b"damaged")
     (tmp_path / "b.zip").write_bytes(damaged.replace(DEFINITIONS.encode()[:9], b"?" * 9))
-    assert reach.texts(tmp_path / "b.zip", "a-1") == {}
+    assert reach.archive_texts(tmp_path / "b.zip", "a-1") == {}
     (tmp_path / "plain").write_text("no archive", "utf-8")
-    assert reach.texts(tmp_path / "plain", "") == {}
+    assert reach.archive_texts(tmp_path / "plain", "") == {}
 
 
 def test_an_archive_that_unpacks_to_more_rules_than_any_is_not_read(
@@ -399,7 +401,7 @@ def test_an_archive_that_unpacks_to_more_rules_than_any_is_not_read(
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         for number in range(3):
             packed.writestr(f"a-1/{number}.bzl", "#" * 500)
-    assert reach.texts(tmp_path / "a.zip", "a-1") == {}
+    assert reach.archive_texts(tmp_path / "a.zip", "a-1") == {}
 
 
 LOADS = {
@@ -427,7 +429,7 @@ def test_an_archive_that_a_file_is_loaded_from_must_be_there_however_that_is_use
         giver = Giver(store)
         reached = brought(found, giver, lock)
         assert "outer" in giver.asked[0]
-        assert names(reached.needed_and_missing(lock)) == ["outer"]
+        assert names(reached.needed_missing_archives(lock)) == ["outer"]
 
 
 LINKING = """\
@@ -491,7 +493,7 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
     known = locked(outer=False, two=False)
     for lock in (None, known):
         reached = brought(found, Giver(store, outer), lock, lambda _: kept, substitutes=tables)
-        assert names(reached.needed_and_missing(lock)) == ["two"]
+        assert names(reached.needed_missing_archives(lock)) == ["two"]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ NAMED = {
 def test_a_file_of_a_registry_goes_by_its_package_url_whatever_the_host(
     url: str, name: str
 ) -> None:
-    assert registries.named(url) == name
+    assert registries.package_url(url) == name
     assert re.fullmatch(registries.PATTERN, name)
 
 
@@ -46,7 +46,7 @@ def test_a_file_of_a_registry_goes_by_its_package_url_whatever_the_host(
     ],
 )
 def test_any_other_url_stays_as_it_is(url: str) -> None:
-    assert registries.named(url) == url
+    assert registries.package_url(url) == url
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_any_other_url_stays_as_it_is(url: str) -> None:
     ],
 )
 def test_a_package_of_a_toolkit_has_a_package_url(name: str, expected: str) -> None:
-    assert registries.of_file(name) == expected
+    assert registries.package_url_of_file(name) == expected

@@ -105,7 +105,7 @@ def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     made = substitutes.rewritten(TEXTS, {"eigen_archive": packed})
     before, after = found({}, "eigen_archive"), found(made, "eigen_archive")
     assert (after.urls, after.strip_prefix, after.sha256) == (before.urls, before.strip_prefix, NEW)
-    wanted = substitutes.wanted("eigen_archive", packed, before)
+    wanted = substitutes.wanted_archive("eigen_archive", packed, before)
     assert wanted.pack == Pack(
         "https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",)
     )
@@ -130,7 +130,7 @@ def test_a_packed_commit_has_the_form_of_the_archive_that_it_stands_for(
 ) -> None:
     packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
     rule = f'archive(name = "r", url = "https://a.example/r{ending}", sha256 = "{OLD}"{more})\n'
-    wanted = substitutes.wanted("r", packed, found({"WORKSPACE": WORKSPACE + rule}, "r"))
+    wanted = substitutes.wanted_archive("r", packed, found({"WORKSPACE": WORKSPACE + rule}, "r"))
     assert wanted.pack is not None
     assert (wanted.pack.form, wanted.pack.stored) == (form, stored)
 
@@ -138,7 +138,7 @@ def test_a_packed_commit_has_the_form_of_the_archive_that_it_stands_for(
 def test_of_several_urls_the_first_one_says_how_bazel_unpacks_what_it_has() -> None:
     packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
     urls = ("https://mirror.example/r.tar.xz", "https://a.example/r.zip")
-    wanted = substitutes.wanted("r", packed, Repository("r", "archive", "W", 1, urls, OLD))
+    wanted = substitutes.wanted_archive("r", packed, Repository("r", "archive", "W", 1, urls, OLD))
     assert wanted.pack is not None
     assert wanted.pack.form == "tar.xz"
 
@@ -150,7 +150,7 @@ def test_a_commit_is_not_packed_for_an_archive_of_a_form_that_git_does_not_write
     packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
     rule = Repository("r", "archive", "WORKSPACE", 7, (f"https://a.example/r.{ending}",), OLD)
     with fails(RecipeError, f"Bazel unpacks it as .{ending}"):
-        substitutes.wanted("r", packed, rule)
+        substitutes.wanted_archive("r", packed, rule)
 
 
 def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:
@@ -158,14 +158,14 @@ def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replac
     other = Repository(
         "r", "http_archive", "@closure//defs.bzl", 1, ("https://example.org/older.zip",), "3" * 64
     )
-    assert substitutes.replaced("r", (other, own)) == own
+    assert substitutes.replaced_archive("r", (other, own)) == own
     with fails(RecipeError, "@closure//defs.bzl:1"):
-        substitutes.replaced("r", (other,))
+        substitutes.replaced_archive("r", (other,))
 
 
 def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none() -> None:
     packed = table(urls=(), git="https://example.org/fft.git", commit="a" * 40, prefix="fft")
-    wanted = substitutes.wanted("fft2d", packed, found({}, "fft2d"))
+    wanted = substitutes.wanted_archive("fft2d", packed, found({}, "fft2d"))
     assert wanted.pack is not None
     assert wanted.pack.prefix == "fft/"
 
@@ -286,7 +286,7 @@ def test_an_archive_without_a_checksum_gets_that_of_the_recipe() -> None:
         "bare": pin_of("https://a.example/b-1.zip", strip_prefix="b"),
         "empty": pin_of("https://a.example/e.zip"),
     }
-    rules = substitutes.pinned(repositories.read(texts), tables)
+    rules = substitutes.with_checksums(repositories.read(texts), tables)
     substitutes.check_replaced(tables, rules.repositories)
     assert {entry.name for entry in rules.repositories if entry.sha256 == NEW} == {"bare", "empty"}
     made = repositories.read(substitutes.rewritten(texts, tables)).repositories
@@ -297,7 +297,7 @@ def test_an_archive_without_a_checksum_gets_that_of_the_recipe() -> None:
 
 def test_a_pin_of_another_address_is_refused_with_the_address_to_write() -> None:
     tables = {"bare": pin_of("https://a.example/b-0.zip")}
-    rules = substitutes.pinned(repositories.read({"WORKSPACE": LOOSE}), tables)
+    rules = substitutes.with_checksums(repositories.read({"WORKSPACE": LOOSE}), tables)
     with fails(RecipeError, "fetch.substitutes") as told:
         substitutes.check_replaced(tables, rules.repositories)
     assert told.value.evidence.lines[-1] == 'replaces = "https://a.example/b-1.zip"'
@@ -312,10 +312,10 @@ def test_a_checksum_that_may_come_with_other_arguments_is_not_written_twice() ->
 def test_a_table_is_proposed_for_what_a_recipe_can_pin_and_for_nothing_else() -> None:
     found = repositories.read({"WORKSPACE": LOOSE}).repositories
     bare, _, moving, *_ = found
-    assert substitutes.table_for(bare) == [
+    assert substitutes.table_lines(bare) == [
         "[fetch.substitutes.bare]",
         'reason = "WORKSPACE names no checksum"',
         'replaces = "https://a.example/b-1.zip"',
         'urls = ["https://a.example/b-1.zip"]',
     ]
-    assert substitutes.table_for(moving) == []
+    assert substitutes.table_lines(moving) == []

@@ -48,11 +48,11 @@ class Vault:
         return aged(store.path(sha256(content)))
 
     def look(self, *others: Recipe) -> Inventory:
-        return usage.look(self.build_out, [self.locked, *others])
+        return usage.take_inventory(self.build_out, [self.locked, *others])
 
     def taken(self, *others: Recipe) -> list[str]:
         """Collect what neither the recipe nor others need; return its names."""
-        return [thing.name for thing in usage.collect(self.build_out, (self.locked, *others))]
+        return [thing.name for thing in usage.remove_unused(self.build_out, (self.locked, *others))]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_what_a_lock_needs_stays_and_what_nobody_needs_goes(vault: Vault) -> Non
 
 def test_looking_takes_nothing(vault: Vault) -> None:
     idle = vault.archive("idle")
-    assert [thing.name for thing in vault.look().garbage] == [sha256("idle")]
+    assert [thing.name for thing in vault.look().unused] == [sha256("idle")]
     assert idle.is_file()
 
 
@@ -89,7 +89,7 @@ def test_as_long_as_the_archives_of_one_recipe_are_unknown_no_archive_goes(
 
 def test_a_lock_of_another_commit_does_not_tell_what_the_recipe_needs_now(vault: Vault) -> None:
     moved = vault.locked.changed(source=vault.locked.source.changed(commit="f" * 40))
-    assert usage.look(vault.build_out, [moved]).unknown == ["small"]
+    assert usage.take_inventory(vault.build_out, [moved]).unknown == ["small"]
 
 
 def test_what_was_built_of_a_recipe_elsewhere_counts(vault: Vault) -> None:
@@ -186,7 +186,7 @@ def test_recipes_that_need_the_same_thing_share_it(vault: Vault) -> None:
 
 
 def test_a_vault_that_is_not_there_is_empty(vault: Vault) -> None:
-    assert usage.look(vault.build_out, []) == Inventory((), ())
+    assert usage.take_inventory(vault.build_out, []) == Inventory((), ())
 
 
 @pytest.mark.parametrize("name", ["stamps/fetch.json", "bundle.json"])
@@ -203,6 +203,6 @@ def test_packages_of_toolkits_are_counted_and_never_taken(vault: Vault) -> None:
     with store.admitting(sha256("cuda"), "a test") as path:
         path.write_text("cuda", "utf-8")
     aged(store.path(sha256("cuda")))
-    (entry,) = usage.look(vault.build_out, ()).entries
+    (entry,) = usage.take_inventory(vault.build_out, ()).entries
     assert (entry.kind, entry.size) == (usage.TOOLKIT, 4)
     assert vault.taken() == []

@@ -131,7 +131,7 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
     kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     kept.path.with_name("about.json").write_text(content, "utf-8")
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) is None
-    usage.look(build_out, [])
+    usage.take_inventory(build_out, [])
     bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) == kept
 
@@ -148,6 +148,6 @@ def test_unused_files_are_removed_from_a_full_disk(build_out: Path) -> None:
     (build_out / "small/lock").touch()
     packages.write_page(build_out / "vault")
     with largest_file(0):
-        usage.collect(build_out, [])
+        usage.remove_unused(build_out, [])
     assert not store.holds(sha256)
     assert not (build_out / bundle.UNPACKING).exists()

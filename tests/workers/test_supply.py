@@ -35,7 +35,7 @@ from tfwright.tools.python import packages
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle
-from tfwright.vault.bundle import Carried, Content, Kind, Manifest
+from tfwright.vault.bundle import BundledClone, Content, Kind, Manifest
 from tfwright.wheel.seal import build_record
 from tfwright.workers import supply
 
@@ -90,10 +90,12 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     for kind, name, content in names:
         (made / name).write_bytes(content)
         contents.append(bundle.member_of(kind, made / name, name))
-    return laid_out(room, recipe, contents, Carried(remote=REMOTE, commit=cloned))
+    return laid_out(room, recipe, contents, BundledClone(remote=REMOTE, commit=cloned))
 
 
-def laid_out(room: Path, recipe: Recipe, contents: Sequence[Content], *clones: Carried) -> Path:
+def laid_out(
+    room: Path, recipe: Recipe, contents: Sequence[Content], *clones: BundledClone
+) -> Path:
     """Lay out the inputs of a recipe in a folder, with their manifest; return the folder."""
     manifest = Manifest(
         tfwright="0",
@@ -104,7 +106,7 @@ def laid_out(room: Path, recipe: Recipe, contents: Sequence[Content], *clones: C
         members=tuple(dict(contents)),
         clones=clones,
     )
-    bundle.lay_out(room, manifest, dict(contents))
+    bundle.write_folder(room, manifest, dict(contents))
     return room
 
 

@@ -23,7 +23,7 @@ from tfwright.tools.container import image
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.python import packages
 from tfwright.vault import bundle, lock, locking
-from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
+from tfwright.vault.bundle import Absent, BundledClone, BundleMember, Content, Manifest
 from tfwright.vault.origins import SHOWN
 
 TELLING = {
@@ -109,7 +109,7 @@ def manifest_of(
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
-        clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
+        clones=tuple(BundledClone(remote=one.remote, commit=one.commit) for one in inputs.clones),
         absent=absent,
     )
 
@@ -169,7 +169,7 @@ def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
     wanted = {
-        "build": locking.pinned(job.recipe.host.requirements, locked),
+        "build": locking.with_hashes(job.recipe.host.requirements, locked),
         # The test's packages as well, or an offline build could not verify its wheel.
         "verify": [*verify.requirements, *verify.plugins],
         # Only a lock file tells the other host that these are the ones.

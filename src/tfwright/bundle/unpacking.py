@@ -43,7 +43,7 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     """
     manifest = bundle.read(file)
     # Next to its destination, so that files are renamed and not copied.
-    with bundle.unpacking_room(build_out, file.name) as scratch:
+    with bundle.unpacking_folder(build_out, file.name) as scratch:
         placed = bundle.unpack(file, manifest, scratch, listener.progress)
         _place(manifest, placed, build_out, listener)
     return manifest
@@ -243,7 +243,7 @@ def _believed_bazels(
     recipe: Recipe, locked: Lock | None, manifest: Manifest
 ) -> Iterator[BundleMember]:
     """Yield a Bazel that no checksum holds."""
-    members = manifest.of("bazel")
+    members = manifest.members_of("bazel")
     # One, and of the version that the recipe asks for: the manifest is only a claim.
     if len(members) > 1 or manifest.bazel != recipe.bazel.version:
         found = f"{len(members)} times Bazel {manifest.bazel}"
@@ -251,7 +251,7 @@ def _believed_bazels(
             f"The bundle has {found}; its recipe wants one {recipe.bazel.version}",
             remedy=remaking_remedy(manifest.recipe),
         )
-    pins = locking.pinned_bazel(recipe.bazel, locked)
+    pins = locking.bazel_checksums(recipe.bazel, locked)
     pin = pins.get(manifest.platform)
     for member in members:
         if pin is None:
@@ -265,12 +265,12 @@ def _believed_packages(
 ) -> Iterator[BundleMember]:
     """Yield the packages that no checksum holds."""
     verify = recipe.verify
-    building = locking.pinned(recipe.host.requirements, locked)
+    building = locking.with_hashes(recipe.host.requirements, locked)
     pins = _pins((*building, *verify.requirements, *verify.plugins))
     for entry in locked.packages if locked else ():
         release = canonicalize_name(entry.name), canonicalize_version(entry.version)
         pins.setdefault(release, [*entry.hashes])
-    for member in manifest.of("package"):
+    for member in manifest.members_of("package"):
         digests = pins.get(packages.release(member.name))
         if digests is None:
             raise _stranger(member.path, [member.path])

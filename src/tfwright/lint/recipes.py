@@ -676,7 +676,7 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
         return
     remedy = f"Run 'invoke lock --recipe {subject.recipe.argument}', and read what it changes."
     try:
-        outdated = locking.outdated(subject.recipe, lock.read(path))
+        outdated = locking.recipe_differences(subject.recipe, lock.read(path))
     except RecipeError as fault:
         yield LintFinding(path, 1, _without_place(path, fault.what), fault.remedy, "lock")
         return

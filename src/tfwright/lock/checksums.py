@@ -22,7 +22,7 @@ from tfwright.toolkit import sources
 from tfwright.toolkit.sources import Supplier
 from tfwright.tools import files, toml_editing
 from tfwright.vault import learning, substitutes
-from tfwright.vault.learning import OPEN, Learned
+from tfwright.vault.learning import PLACEHOLDER, LearnedChecksum
 from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.store import Store
 
@@ -30,7 +30,7 @@ Key = tuple[str | int, ...]
 """Where in a document a checksum belongs."""
 
 
-def pin(path: Path, host_file: HostFile, listener: Listener) -> dict[Key, Learned]:
+def pin(path: Path, host_file: HostFile, listener: Listener) -> dict[Key, LearnedChecksum]:
     """Learn each checksum that a recipe leaves out or leaves empty, and write it into the file.
 
     Returns what was learned; it stays written before a failure. Raises RecipeError for other faults
@@ -44,7 +44,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> dict[Key, Learne
         return {}
     recipe = recipes.read(str(path), _completed)
     job = RecipeJob(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
-    learned: dict[Key, Learned] = {}
+    learned: dict[Key, LearnedChecksum] = {}
     for key in keys:
         if key not in learned:
             learned |= _learned(job, key, keys)
@@ -113,10 +113,10 @@ def _completed(values: dict[str, Any]) -> None:
         place: Any = values
         for part in key[:-1]:
             place = place[part]
-        place[key[-1]] = OPEN
+        place[key[-1]] = PLACEHOLDER
 
 
-def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
+def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, LearnedChecksum]:
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
     fetch = job.recipe.fetch
     origins = Origins(job.host_file, job.places.git, job.offline)
@@ -127,9 +127,9 @@ def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned
         case "fetch", "sources", int(number), _:
             # Alone, so that no other source of the recipe can answer in its place.
             origins = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
-            wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
+            wanted = WantedArchive(f"fetch.sources {number + 1}", PLACEHOLDER, ())
         case _, _, "archives", str(url):
-            wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
+            wanted = WantedArchive(url.rpartition("/")[2], PLACEHOLDER, (url,))
             store = sources.store(job.places.vault)
         case _:
             together = [other for other in keys if other[:-1] == key[:-1]]
@@ -140,24 +140,28 @@ def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned
                     raise
                 # One that cannot be had must not keep the others open.
                 return _of_packages(job, [key])
-    return {key: learning.of_file(wanted, origins, store, job.listener.progress)}
+    return {key: learning.learn_checksum(wanted, origins, store, job.listener.progress)}
 
 
 def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArchive:
     if not table.git:
-        return WantedArchive(name, OPEN, table.urls, substitute=True)
+        return WantedArchive(name, PLACEHOLDER, table.urls, substitute=True)
     # Only the rule says into which directory the commit is packed, and into a zip or not.
     repository = external.repository(job, job.recipe.source)
     rules = ExternalRules(job, RecipePins.of(job.recipe), repository).rules()
-    return substitutes.wanted(name, table, substitutes.replaced(name, rules.repositories))
+    return substitutes.wanted_archive(
+        name, table, substitutes.replaced_archive(name, rules.repositories)
+    )
 
 
-def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, Learned]:
+def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, LearnedChecksum]:
     """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
     store = sources.store(job.places.vault)
     names = {str(key[-1]): key for key in keys}
-    dropped = learning.dropped(names, job.host_file)
-    found = {names[name]: learning.kept(path, str(path), store) for name, path in dropped.items()}
+    dropped = learning.dropped_by_name(names, job.host_file)
+    found = {
+        names[name]: learning.keep_file(path, str(path), store) for name, path in dropped.items()
+    }
     others = {name: names[name] for name in names if name not in dropped}
     if others:
         found |= _downloaded(job, others, store)
@@ -169,7 +173,9 @@ def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, Learned]:
     return found
 
 
-def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[Key, Learned]:
+def _downloaded(
+    job: RecipeJob, names: Mapping[str, Key], store: Store
+) -> dict[Key, LearnedChecksum]:
     """Download packages of one part; return those that came under the names asked for."""
     _, part, way, *_ = next(iter(names.values()))
     table = getattr(job.recipe.toolkit, cast("PartName", part))
@@ -177,11 +183,11 @@ def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[
     job.listener.note(f"Downloading {', '.join(names)}: {way}")
     # apt writes a colon as %3a in the names of files.
     keys = {unquote(name): key for name, key in names.items()}
-    pins = dict.fromkeys(names, OPEN)
+    pins = dict.fromkeys(names, PLACEHOLDER)
     with files.scratch(store.root, ".learning-") as scratch:
         brought = supplier.packages(cast("Way", way), table, pins, scratch)
         return {
-            keys[unquote(path.name)]: learning.kept(path, str(way), store)
+            keys[unquote(path.name)]: learning.keep_file(path, str(way), store)
             for path in brought
             if unquote(path.name) in keys
         }

@@ -37,7 +37,7 @@ def check(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
     With `deep` they are asked for the bytes, not only whether they have any.
     """
     pairs = [(archive, _origins(job)) for archive in _sought(job)]
-    return links.report(pairs, external.store(job), job.listener.progress, deep=deep)
+    return links.ask_sources(pairs, external.store(job), job.listener.progress, deep=deep)
 
 
 def check_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
@@ -65,7 +65,7 @@ def check_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
         for job, found in zip(jobs, sought, strict=True)
         for archive in found
     ]
-    rows = iter(links.report(pairs, external.store(jobs[0]), SILENCE.progress, deep=False))
+    rows = iter(links.ask_sources(pairs, external.store(jobs[0]), SILENCE.progress, deep=False))
     return [list(islice(rows, len(found))) for found in sought]
 
 
@@ -91,7 +91,7 @@ def _sought(job: RecipeJob) -> list[WantedArchive]:
         kept = substitutes.fitting(fetch.substitutes, rules.repositories)
         job = replace(job, recipe=job.recipe.changed(fetch=fetch.changed(substitutes=kept)))
     reached = ExternalRules(job, RecipePins.of(job.recipe), repository, programs).held()
-    return reach.wanted(reached.rules, job.recipe.fetch.substitutes, locked)
+    return reach.wanted_archives(reached.rules, job.recipe.fetch.substitutes, locked)
 
 
 def write(job: RecipeJob, path: Path) -> Lock:

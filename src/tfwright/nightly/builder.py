@@ -277,7 +277,7 @@ class PipelineBuilder:
             with suppress(TfwrightError):
                 names = [recipe.name for recipe in self.nightly.recipe]
                 recipes = usage.known_recipes(names)
-                usage.collect(settings.build_out, recipes, locks)
+                usage.remove_unused(settings.build_out, recipes, locks)
         cached = settings.cache_directory
         if (lacking := missing(cached)) > 0:
             store.remove_oldest([cached], max(0, trees.size(cached) - lacking))

@@ -131,7 +131,7 @@ class ExternalRules:
         table, tree, content = self.pins.source, self.job.places.patched, self.content
         readings = Readings(self.job.places.readings)
         found = rules_of(readings, tree, table, content, self.starts)
-        found = substitutes.pinned(found, self.pins.fetch.substitutes)
+        found = substitutes.with_checksums(found, self.pins.fetch.substitutes)
         if self.programs is None or patched_tree.WORKSPACE not in self.starts:
             return found
         # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
@@ -151,7 +151,7 @@ class ExternalRules:
         if not tables:
             return self
         found = self.rules().repositories
-        pinned = {name: substitutes.replaced(name, found) for name in tables}
+        pinned = {name: substitutes.replaced_archive(name, found) for name in tables}
         wanted = [WantedArchive(name, one.sha256, one.urls) for name, one in pinned.items()]
         if locked:
             replaced = {one.sha256 for one in locked.substitutes}
@@ -177,17 +177,17 @@ class ExternalRules:
             origins.obtain, store=store(job), origins=self.origins, report=job.listener.progress
         )
         suppliers = self._suppliers(obtain, offline=job.offline)
-        reached = reach.bring(found, locked, suppliers)
+        reached = reach.obtain_all(found, locked, suppliers)
         # What such a file declares is not known: the list of what is missing would not be whole,
         # and the lock would seem to know too much.
         substitutes.insist_on_loads(tables, reached.rules, reached.unread)
         # Bazel applies the tree's patches only when it comes to the archive.
-        unfit = reach.unfit(reached, pins.fetch.other_bytes, suppliers)
+        unfit = reach.unfit_hunks(reached, pins.fetch.other_bytes, suppliers)
         notes = [*substitutes.insist_on_patches(unfit), *reached.notes()]
-        if loose := reached.needed_and_unpinned(locked):
+        if loose := reached.needed_unpinned(locked):
             raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
-        missing = reached.needed_and_missing(locked)
-        refused = reached.needed_and_refused(locked)
+        missing = reached.needed_missing_archives(locked)
+        refused = reached.needed_missing_clones(locked)
         idle = pins.environment.idle
         # A lock says what Bazel wants, and whoever wrote it has read this note.
         for text in () if locked else reach.left_to_bazel(reached.rules, idle):
@@ -212,7 +212,7 @@ class ExternalRules:
             return Supply(dict.fromkeys(held, origins.VAULT), ())
 
         # Without the lock: what it calls unused may have become needed since it was written.
-        return reach.bring(self.rules(), None, self._suppliers(supply, offline=True))
+        return reach.obtain_all(self.rules(), None, self._suppliers(supply, offline=True))
 
     def _suppliers(
         self, obtain: Callable[[Sequence[WantedArchive]], Supply], *, offline: bool
@@ -247,7 +247,7 @@ class ExternalRules:
             substitutes=locking.substitutes(self.pins.fetch.other_bytes, pinned),
             packages=locking.packages_of(listings.pins(reached.rules, self.environment)),
         )
-        return lock.of(known, reached.rules, store(self.job).sizes(), wanted)
+        return lock.with_downloads(known, reached.rules, store(self.job).sizes(), wanted)
 
 
 def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
@@ -285,7 +285,7 @@ def unpinned_downloads(found: Rules) -> list[Unpinned]:
             name=entry.name,
             urls=entry.urls,
             lines=tuple(substitutes.declaration_lines(entry)),
-            by_table=bool(substitutes.table_for(entry)),
+            by_table=bool(substitutes.table_lines(entry)),
         )
         for entry in reach.unpinned_downloads(found)
     ]
@@ -294,7 +294,7 @@ def unpinned_downloads(found: Rules) -> list[Unpinned]:
 def substituted(pins: RecipePins, found: Rules) -> dict[str, str]:
     """Return the checksums of the pinned archives that the recipe replaces, by repository."""
     return {
-        name: substitutes.replaced(name, found.repositories).sha256
+        name: substitutes.replaced_archive(name, found.repositories).sha256
         for name in sorted(pins.fetch.other_bytes)
     }
 

@@ -131,10 +131,12 @@ def carried(
     (commit,) = commits
     origins = Origins(job.host_file, job.places.git, job.offline)
     with suppress(TfwrightError):
-        archive = substitutes.replaced(name, new.repositories)
-        packed = table.changed(commit=commit, sha256=learning.OPEN)
-        wanted = substitutes.wanted(name, packed, archive)
-        learned = learning.of_file(wanted, origins, external.store(job), job.listener.progress)
+        archive = substitutes.replaced_archive(name, new.repositories)
+        packed = table.changed(commit=commit, sha256=learning.PLACEHOLDER)
+        wanted = substitutes.wanted_archive(name, packed, archive)
+        learned = learning.learn_checksum(
+            wanted, origins, external.store(job), job.listener.progress
+        )
         return {
             str(table.commit): commit,
             str(table.replaces): str(archive.sha256),
@@ -229,10 +231,10 @@ class Compared:
         )
         fresh = tuple(rule for rule in new.repositories if rule.sha256 in after.keys() - before)
         origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
-        wanted = reach.wanted(replace(new, repositories=fresh), {}, None)
+        wanted = reach.wanted_archives(replace(new, repositories=fresh), {}, None)
         store = external.store(job)
         pairs = [(archive, origins) for archive in wanted]
-        rows = links.report(pairs, store, job.listener.progress, deep=False)
+        rows = links.ask_sources(pairs, store, job.listener.progress, deep=False)
         # One file may be that of several rules, and a rule may pin one for each platform.
         lost = [row.name.split(", ") for row in rows if not (row.kept or row.left)]
         needed: dict[str, bool] = {}

@@ -39,7 +39,7 @@ LONGEST_VERSION = 100
 """Characters of a version or a platform, which are shown and become parts of paths."""
 BLOCK = tarfile.BLOCKSIZE
 END = bytes(2 * BLOCK)
-DATED = 315532800
+MEMBER_TIME = 315532800
 """The time of all members, 1980-01-01: tar warns of earlier ones."""
 
 Kind = Literal[
@@ -92,7 +92,7 @@ Unpacked = Mapping[BundleMember, Path]
 
 
 @contextmanager
-def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
+def unpacking_folder(build_out: Path, name: str) -> Iterator[Path]:
     """Give an empty directory on the disk that the files of a bundle go to.
 
     It is removed at the end.
@@ -124,7 +124,7 @@ def _unpacking_lock(build_out: Path) -> Path:
     return build_out / f"{UNPACKING}.lock"
 
 
-def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
+def _check_distinct(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
     """Refuse two members that some file system would take for one file."""
     # macOS ignores case: there the second of the two would replace the first.
     if len({member.path.casefold() for member in members}) != len(members):
@@ -140,7 +140,7 @@ class Absent(Table):
     """By path under its own root: what lay on the host where the bundle was made."""
 
 
-class Carried(Table):
+class BundledClone(Table):
     """A commit that a rule clones, by the name of the member that holds it."""
 
     remote: Line
@@ -170,12 +170,12 @@ class Manifest(Table):
     bazel: VersionText
     """Bazel's version."""
     members: Annotated[
-        tuple[BundleMember, ...], Field(max_length=MOST_MEMBERS), AfterValidator(_different)
+        tuple[BundleMember, ...], Field(max_length=MOST_MEMBERS), AfterValidator(_check_distinct)
     ]
-    clones: tuple[Carried, ...] = ()
+    clones: tuple[BundledClone, ...] = ()
     absent: tuple[Absent, ...] = ()
 
-    def of(self, kind: Kind) -> list[BundleMember]:
+    def members_of(self, kind: Kind) -> list[BundleMember]:
         """Return the members of one kind."""
         return [member for member in self.members if member.kind == kind]
 
@@ -222,12 +222,12 @@ def write(to: Path, manifest: Manifest, sources: Unpacked, report: Report) -> No
             output.write(_header(member.path, member.size))
             with source.open("rb") as stream:
                 # Its checksum was taken earlier, and somebody may have written to it since.
-                whole = _Whole(
+                reader = _ExactReader(
                     stream,
                     f"{source} changed while it was bundled",
                     "Run the command again when nothing writes to that file.",
                 )
-                _move(whole, member, output)
+                _copy_member(reader, member, output)
             output.write(_padding(member.size))
             done += member.size
             report(Progress(done, manifest.size, "B", member.path))
@@ -243,7 +243,7 @@ def _header(path: str, size: int) -> bytes:
     """Return the one header that a member can have."""
     info = tarfile.TarInfo(path)
     # Everything else keeps tarfile's default: mode 644, no user, no group, a plain file.
-    info.size, info.mtime = size, DATED
+    info.size, info.mtime = size, MEMBER_TIME
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
 
 
@@ -252,36 +252,36 @@ def _padding(size: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Whole:
+class _ExactReader:
     """A stream that must hold all expected bytes, and the message for one that does not."""
 
     stream: BinaryIO
     complaint: str
     remedy: str = "Copy the bundle again, and compare its size and checksum with the original."
 
-    def take(self, count: int) -> bytes:
+    def read(self, count: int) -> bytes:
         piece = self.stream.read(count)
         if len(piece) != count:
-            raise self.refused("it ends there")
+            raise self.error("it ends there")
         return piece
 
     def expect(self, content: bytes, what: str) -> None:
-        if self.take(len(content)) != content:
-            raise self.refused(what)
+        if self.read(len(content)) != content:
+            raise self.error(what)
 
-    def refused(self, why: str) -> SupplyError:
+    def error(self, why: str) -> SupplyError:
         return SupplyError(f"{self.complaint}: {why}", remedy=self.remedy)
 
 
-def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
+def _copy_member(source: _ExactReader, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
     digest = hashlib.sha256()
     # In pieces: a bundle holds files of several gigabytes.
-    for piece in files.chunks(source.take, member.size):
+    for piece in files.chunks(source.read, member.size):
         digest.update(piece)
         output.write(piece)
     if digest.hexdigest() != member.sha256:
-        raise source.refused(f"sha256 is {digest.hexdigest()}, not {member.sha256}")
+        raise source.error(f"sha256 is {digest.hexdigest()}, not {member.sha256}")
 
 
 def read(path: Path) -> Manifest:
@@ -292,8 +292,8 @@ def read(path: Path) -> Manifest:
     Raises SupplyError for anything that is not a whole bundle, naming the member where it goes
     wrong.
     """
-    with _opened(path) as stream:
-        manifest = _manifest(_whole(path, stream, MANIFEST))
+    with _open(path) as stream:
+        manifest = _read_manifest(_reader(path, stream, MANIFEST))
         length = path.stat().st_size
         expected = stream.tell() + len(END)
         for member in manifest.members:
@@ -302,11 +302,11 @@ def read(path: Path) -> Manifest:
         # Bytes after the end would be carried along unseen and unverified.
         if expected != length:
             why = f"it has {length:,} bytes, and its members make {expected:,}"
-            raise _whole(path, stream, "its end").refused(why)
+            raise _reader(path, stream, "its end").error(why)
         return manifest
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         return filesystem.open_file(path)
     except OSError as fault:
@@ -317,7 +317,7 @@ def _opened(path: Path) -> BinaryIO:
         ) from fault
 
 
-def _manifest(bundle: _Whole) -> Manifest:
+def _read_manifest(bundle: _ExactReader) -> Manifest:
     """Read the manifest, which has to be written as this version would write it."""
     head = bundle.stream.read(BLOCK)
     # Where tar keeps a size, in octal digits. The comparison below verifies the whole header. int()
@@ -325,21 +325,21 @@ def _manifest(bundle: _Whole) -> Manifest:
     digits = re.fullmatch(rb"[0-7]+", head[124:135])
     size = int(digits[0], 8) if digits else -1
     if not 0 <= size <= LARGEST_MANIFEST or head != _header(MANIFEST, size):
-        raise bundle.refused("it does not begin as one")
-    content = bundle.take(size)
+        raise bundle.error("it does not begin as one")
+    content = bundle.read(size)
     bundle.expect(_padding(size), "it is not padded as it has to be")
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as fault:
-        raise bundle.refused(faults.first_line(fault)) from fault
+        raise bundle.error(faults.first_line(fault)) from fault
     # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
-        raise bundle.refused("it is not written as this version writes it")
+        raise bundle.error("it is not written as this version writes it")
     return manifest
 
 
-def _whole(path: Path, stream: BinaryIO, member: str) -> _Whole:
-    return _Whole(stream, f"{path.name} is not a whole bundle, at {member}")
+def _reader(path: Path, stream: BinaryIO, member: str) -> _ExactReader:
+    return _ExactReader(stream, f"{path.name} is not a whole bundle, at {member}")
 
 
 def unpack(path: Path, manifest: Manifest, into: Path, report: Report) -> Unpacked:
@@ -359,26 +359,26 @@ def unpack(path: Path, manifest: Manifest, into: Path, report: Report) -> Unpack
         )
     placed: dict[BundleMember, Path] = {}
     done = 0
-    with _opened(path) as stream:
+    with _open(path) as stream:
         # The file was opened a second time, so it may be another one than was read before.
-        whole = _whole(path, stream, MANIFEST)
-        whole.expect(_packed_manifest(manifest), "it changed while it was read")
+        reader = _reader(path, stream, MANIFEST)
+        reader.expect(_packed_manifest(manifest), "it changed while it was read")
         for number, member in enumerate(manifest.members):
             # A number for a name: nothing that the bundle says decides where a file is written.
             placed[member] = into / str(number)
-            whole = _whole(path, stream, member.path)
+            reader = _reader(path, stream, member.path)
             header = _header(member.path, member.size)
-            whole.expect(header, "its header is not the one that the manifest asks for")
+            reader.expect(header, "its header is not the one that the manifest asks for")
             with placed[member].open("xb") as output:
-                _move(whole, member, output)
-            whole.expect(_padding(member.size), "it is not padded as it has to be")
+                _copy_member(reader, member, output)
+            reader.expect(_padding(member.size), "it is not padded as it has to be")
             done += member.size
             report(Progress(done, manifest.size, "B", member.path))
-        _whole(path, stream, "its end").expect(END, "it does not end as it has to")
+        _reader(path, stream, "its end").expect(END, "it does not end as it has to")
     return placed
 
 
-def lay_out(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
+def write_folder(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
     """Make a folder that reads like an unpacked bundle, of links to the files of its members."""
     files.write(folder / MANIFEST, manifest.encoded())
     for member, source in sources.items():

@@ -46,8 +46,8 @@ def vault(
         )
     if verify or repair:
         sound = verification.verify(build_out, tree.damages(build_out), repair=repair)
-        return Answer(sound, page.show_sound, page.entries_data)
+        return Answer(sound, page.show_verified, page.entries_data)
     if gc:
-        removed = usage.collect(build_out, usage.known_recipes())
-        return Answer(removed, page.show_garbage, page.entries_data)
+        removed = usage.remove_unused(build_out, usage.known_recipes())
+        return Answer(removed, page.show_unused, page.entries_data)
     return Answer(usage.overview(build_out), page.show_vault, page.vault_data)

@@ -17,19 +17,21 @@ from tfwright.tools import files
 from tfwright.vault.origins import DROP, Origins, WantedArchive, dropped_files
 from tfwright.vault.store import Store
 
-OPEN = "0" * 64
+PLACEHOLDER = "0" * 64
 """Stands for a checksum that is not known yet."""
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedChecksum:
     """The checksum of a file that somebody gave, and who it was."""
 
     sha256: str
     where: str
 
 
-def of_file(wanted: WantedArchive, origins: Origins, store: Store, report: Report) -> Learned:
+def learn_checksum(
+    wanted: WantedArchive, origins: Origins, store: Store, report: Report
+) -> LearnedChecksum:
     """Obtain a file and keep it in the store; the first source that gives one is believed.
 
     Raises SupplyError with what each source said.
@@ -40,9 +42,9 @@ def of_file(wanted: WantedArchive, origins: Origins, store: Store, report: Repor
         target = folder / "file"
         # What the host's owner put there was meant, and costs no network.
         names = [url.rpartition("/")[2] for url in wanted.urls]
-        for found in dropped(names, origins.host_file).values():
-            return kept(found, str(found), store)
-        for number, source in enumerate(origins.with_urls(wanted)):
+        for found in dropped_by_name(names, origins.host_file).values():
+            return keep_file(found, str(found), store)
+        for number, source in enumerate(origins.all_sources(wanted)):
             report(Progress(number, None, "sources", source.where))
             # The drop folder finds files by the very checksum that is missing.
             if source.way != DROP:
@@ -51,7 +53,7 @@ def of_file(wanted: WantedArchive, origins: Origins, store: Store, report: Repor
                 except SupplyError as fault:
                     refused.append(f"{source.where}: {fault.what}")
                 else:
-                    return kept(target, source.where, store)
+                    return keep_file(target, source.where, store)
     place, settings = host_files.path(), origins.host_file
     remedy = f"Correct its urls or its git, name a mirror in [mirrors] or [downloads] of {place}"
     # What is made from a commit has no name under which it could be dropped.
@@ -70,15 +72,15 @@ def of_file(wanted: WantedArchive, origins: Origins, store: Store, report: Repor
     )
 
 
-def kept(path: Path, where: str, store: Store) -> Learned:
+def keep_file(path: Path, where: str, store: Store) -> LearnedChecksum:
     """Keep a file that `where` gave in the store, under the checksum that it turns out to have."""
     sha256 = files.sha256(path)
     with store.admitting(sha256, where) as place:
         shutil.copyfile(path, place)
-    return Learned(sha256, where)
+    return LearnedChecksum(sha256, where)
 
 
-def dropped(names: Collection[str], host_file: HostFile) -> dict[str, Path]:
+def dropped_by_name(names: Collection[str], host_file: HostFile) -> dict[str, Path]:
     """Return the files of the drop folder that have one of the names, by name."""
     below = dropped_files(host_file)
     # Of several with one name the first.

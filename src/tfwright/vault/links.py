@@ -46,19 +46,19 @@ class LinkRow:
         return sum(link.state in GOOD for link in self.links)
 
 
-def report(
+def ask_sources(
     wanted: Sequence[tuple[WantedArchive, Origins]], store: Store, progress: Report, *, deep: bool
 ) -> list[LinkRow]:
     """Ask every source of every archive, many at once: urls for their head, or `deep` for all.
 
     A source that several recipes name for the same archive is asked once.
     """
-    asked = [
+    archive_sources = [
         (
             archive,
             [
                 source
-                for source in origins.with_urls(archive)
+                for source in origins.all_sources(archive)
                 # A git mirror or an index can be asked only by a download.
                 if deep or source.way == URL or not source.remote
             ],
@@ -67,13 +67,13 @@ def report(
     ]
     distinct = {
         (archive.sha256, source.way, source.where): (archive, source)
-        for archive, sources in asked
+        for archive, sources in archive_sources
         for source in sources
     }
     links = dict[tuple[str, str, str], Link]()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answering = pool.map(
-            lambda pair: _asked(pair[0], pair[1], store, deep=deep), distinct.values()
+            lambda pair: _ask_source(pair[0], pair[1], store, deep=deep), distinct.values()
         )
         for number, (key, link) in enumerate(zip(distinct, answering, strict=True), 1):
             links[key] = link
@@ -85,15 +85,14 @@ def report(
             store.holds(archive.sha256),
             tuple(links[archive.sha256, source.way, source.where] for source in sources),
         )
-        for archive, sources in asked
+        for archive, sources in archive_sources
     ]
 
 
-def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -> Link:
-    """Ask one source."""
+def _ask_source(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -> Link:
     way, where = source.way, source.where
     if way == URL and not deep:
-        return _head(wanted, where, store)
+        return _ask_head(wanted, where, store)
     # Not in the vault: the report must not change what a build finds.
     with files.scratch() as folder:
         target = folder / "file"
@@ -109,7 +108,7 @@ def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -
     return Link(way, where, OTHER, f"sha256 {found}")
 
 
-def _head(wanted: WantedArchive, url: str, store: Store) -> Link:
+def _ask_head(wanted: WantedArchive, url: str, store: Store) -> Link:
     """Ask a server without a download: of the content it can tell only the size."""
     answer = client.ask(url)
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size

@@ -258,7 +258,7 @@ class Lock(Table):
         return any(need is not None for need in needs)
 
 
-def of(
+def with_downloads(
     known: Lock, rules: Rules, sizes: Mapping[str, int], wanted: Mapping[str, str] | None = None
 ) -> Lock:
     """Return a lock of programs and files with what rules download.
@@ -275,7 +275,7 @@ def of(
     found = {
         "archives": tuple(_archives(rules, sizes, taken)),
         "clones": tuple(_clones(rules, taken)),
-        "unlockable": tuple(dict.fromkeys(_without_digest(rules, taken))),
+        "unlockable": tuple(dict.fromkeys(_unlockable_entries(rules, taken))),
     }
     # Validated, which brings all entries into their order.
     return Lock.model_validate({**vars(known), **found})
@@ -313,24 +313,24 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     What is not known on one side (a size before the first download, whether Bazel wants an archive,
     a binary for another platform, the place that the same binary came from) does not count. Where
     no Bazel runs, what it declares is not known either. Requirements, which only `invoke lock`
-    resolves, are for `locking.unlocked` to compare.
+    resolves, are for `locking.requirement_differences` to compare.
     """
     known, found = lock.bazel.binaries, now.bazel.binaries
     lines = [
-        *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
-        *_changes("Bazel", lock.bazel, now.bazel, but="binaries"),
+        *_value_differences("TensorFlow", lock.tensorflow, now.tensorflow),
+        *_value_differences("Bazel", lock.bazel, now.bazel, but="binaries"),
     ]
     for platform in sorted(known.keys() & found.keys()):
         # A mirror may give the same binary, so its address does not count.
         name = f"Bazel for {platform}"
-        lines += _changes(name, known[platform], found[platform], but="url")
+        lines += _value_differences(name, known[platform], found[platform], but="url")
     # Only a Bazel that runs on this host can be asked which archives it declares by itself.
     archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
-    lines += _compared(archives, now.archives)
+    lines += _entry_differences(archives, now.archives)
     for name in ("clones", "files", "unlockable", "substitutes"):
-        lines += _compared(getattr(lock, name), getattr(now, name))
+        lines += _entry_differences(getattr(lock, name), getattr(now, name))
     # A lock of an earlier version lists no packages.
-    return [*lines, *_compared(lock.packages, now.packages if lock.packages else ())]
+    return [*lines, *_entry_differences(lock.packages, now.packages if lock.packages else ())]
 
 
 Taken = Mapping[str, str] | None
@@ -340,28 +340,28 @@ Taken = Mapping[str, str] | None
 def _archives(rules: Rules, sizes: Mapping[str, int], taken: Taken) -> Iterator[LockedArchive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
     # By digest: WORKSPACE may make several repositories of one file.
-    for sha256, users in _grouped(rules, lambda entry: entry.sha256):
+    for sha256, users in _group_by_pin(rules, lambda entry: entry.sha256):
         # Package URLs, since the address depends on which registry or mirror the rules name.
-        urls = (registries.named(url) for entry in users for url in entry.urls)
+        urls = (registries.package_url(url) for entry in users for url in entry.urls)
         yield LockedArchive(
-            names=_names(users),
+            names=_repository_names(users),
             urls=tuple(dict.fromkeys(urls)),
             sha256=sha256,
             size=sizes.get(sha256),
-            needed=_needed(users, rules, taken),
+            needed=_is_needed(users, rules, taken),
             of_bazel=all(entry.of_bazel for entry in users),
         )
 
 
 def _clones(rules: Rules, taken: Taken) -> Iterator[Cloned]:
     """Yield each commit that rules clone, with all names that they give it."""
-    for clone, users in _grouped(rules, lambda entry: entry.clone):
-        needed = _needed(users, rules, taken)
-        names = _names(users)
+    for clone, users in _group_by_pin(rules, lambda entry: entry.clone):
+        needed = _is_needed(users, rules, taken)
+        names = _repository_names(users)
         yield Cloned(names=names, remote=clone.remote, commit=clone.commit, needed=needed)
 
 
-def _grouped(
+def _group_by_pin(
     rules: Rules, pin: Callable[[Repository], Pin | None]
 ) -> Iterable[tuple[Pin, list[Repository]]]:
     """Return the rules that share a pin, by it; those that have none are left out."""
@@ -372,11 +372,11 @@ def _grouped(
     return users.items()
 
 
-def _names(users: Iterable[Repository]) -> tuple[str, ...]:
+def _repository_names(users: Iterable[Repository]) -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in users if entry.name}))
 
 
-def _needed(users: Sequence[Repository], rules: Rules, taken: Taken) -> bool | None:
+def _is_needed(users: Sequence[Repository], rules: Rules, taken: Taken) -> bool | None:
     """Say whether Bazel wants an archive or commit.
 
     A rule that downloads in its own code may be wanted, and not have downloaded it.
@@ -395,19 +395,19 @@ def _needed(users: Sequence[Repository], rules: Rules, taken: Taken) -> bool | N
     return None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
 
 
-def _without_digest(rules: Rules, taken: Taken) -> Iterator[Unlockable]:
+def _unlockable_entries(rules: Rules, taken: Taken) -> Iterator[Unlockable]:
     """Yield what no checksum holds: rules without one, unreadable places, calls not followed."""
     for entry in rules.repositories:
         # A tag or a branch may move: only a whole commit id holds what a rule clones.
         if entry.pinned:
             continue
-        addresses = dict.fromkeys(map(registries.named, entry.urls))
+        addresses = dict.fromkeys(map(registries.package_url, entry.urls))
         origin = ", ".join(addresses) or "an address that is not readable"
         why = f"{entry.rule} takes whatever {origin} gives: it has no sha256"
         if entry.commit:
             why = f"{entry.rule} takes {entry.commit} of {origin}"
         # Without a name it is the code of a rule, which any repository may use.
-        needed = _needed([entry], rules, taken) if entry.name else None
+        needed = _is_needed([entry], rules, taken) if entry.name else None
         name, file, line = entry.name or entry.rule, entry.file, entry.line
         yield Unlockable(name=name, file=file, line=line, why=why, needed=needed)
     for fault in rules.unreadable:
@@ -417,8 +417,7 @@ def _without_digest(rules: Rules, taken: Taken) -> Iterator[Unlockable]:
         yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
 
 
-def _compared(old: Iterable[Entry], new: Iterable[Entry]) -> Iterator[str]:
-    """Yield what differs between two lists of entries."""
+def _entry_differences(old: Iterable[Entry], new: Iterable[Entry]) -> Iterator[str]:
     locked = {entry.key: entry for entry in old}
     found = {entry.key: entry for entry in new}
     for key in [key for key in locked if key not in found]:
@@ -427,17 +426,16 @@ def _compared(old: Iterable[Entry], new: Iterable[Entry]) -> Iterator[str]:
         yield f"{found[key]} is wanted, and not in the lock"
     for key, entry in locked.items():
         if key in found:
-            yield from _changes(str(entry), entry, found[key])
+            yield from _value_differences(str(entry), entry, found[key])
 
 
-def _changes(name: str, old: Table, new: Table, but: str = "") -> Iterator[str]:
-    """Yield which values of one entry differ."""
+def _value_differences(name: str, old: Table, new: Table, but: str = "") -> Iterator[str]:
     for key in type(old).model_fields:
         was, now = getattr(old, key), getattr(new, key)
         # None means "not known yet" in every field of a lock.
         if key != but and was != now and None not in (was, now):
-            yield f"{name}: {key} is {_shown(now)}, the lock has {_shown(was)}"
+            yield f"{name}: {key} is {_as_text(now)}, the lock has {_as_text(was)}"
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)

@@ -20,7 +20,7 @@ from tfwright.vault.lock import (
 )
 
 
-def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
+def with_hashes(requirements: Sequence[str], lock: Lock | None) -> list[str]:
     """Return requirements with the hashes that a lock has for them: pip takes nothing else."""
     locked = lock.requirements if lock else ()
     known = {packages.pin_of(entry.pin): entry.hashes for entry in locked}
@@ -44,7 +44,7 @@ def packages_of(pins: Sequence[str]) -> tuple[RulesPackage, ...]:
     )
 
 
-def pinned_bazel(table: BazelTable, lock: Lock | None) -> dict[str, str]:
+def bazel_checksums(table: BazelTable, lock: Lock | None) -> dict[str, str]:
     """Return the checksums of Bazel's binaries by platform: the recipe's, then those of a lock."""
     locked = {}
     # A lock of another version is out of date, which the fetch stage says.
@@ -54,7 +54,7 @@ def pinned_bazel(table: BazelTable, lock: Lock | None) -> dict[str, str]:
     return {**locked, **table.sha256}
 
 
-def outdated(recipe: Recipe, lock: Lock) -> list[str]:
+def recipe_differences(recipe: Recipe, lock: Lock) -> list[str]:
     """Return, a sentence each, what a recipe pins by now and its lock does not.
 
     Nothing but the two is read: a build says at its start that its lock is out of date.
@@ -76,11 +76,11 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
             if now != was
         ),
         *(f"{path} is in the recipe or in the lock, not in both" for path in sorted(different)),
-        *unlocked(recipe.host.requirements, lock),
+        *requirement_differences(recipe.host.requirements, lock),
     ]
 
 
-def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
+def requirement_differences(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
     locked = {packages.pin_of(entry.pin) for entry in lock.requirements}
     wanted = set(map(packages.pin_of, requirements))

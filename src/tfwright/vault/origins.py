@@ -132,7 +132,7 @@ class Missing:
     attempts: tuple[Attempt, ...]
 
     @property
-    def told(self) -> Attempt | None:
+    def main_attempt(self) -> Attempt | None:
         """The attempt that says most: of all, the drop folder says no more than that it failed.
 
         The sources go from upstream's servers to what the user put there.
@@ -140,7 +140,7 @@ class Missing:
         others = [one for one in self.attempts if not one.source.startswith(DROP)]
         return next(reversed(others or self.attempts), None)
 
-    def table(self) -> list[str]:
+    def table_lines(self) -> list[str]:
         """Return the lines of a substitute of what a mirror has; none if there is no such."""
         found = next((attempt.packed for attempt in self.attempts if attempt.packed), None)
         # A mirror without most files is another repository, or has no files at all.
@@ -185,12 +185,14 @@ class Supply:
                 "it wants one"
             )
         # Of one file why it was not found: a proxy or name server fails for most alike.
-        for name, last in [(one.wanted.name, one.told) for one in self.missing if one.told][:1]:
+        for name, last in [
+            (one.wanted.name, one.main_attempt) for one in self.missing if one.main_attempt
+        ][:1]:
             yield (
                 f"The last source of {name} was {last.source}: {last.why}; "
                 "'invoke vault --links' with the same --recipe asks every source"
             )
-        if lines := [line for missing in self.missing for line in missing.table()]:
+        if lines := [line for missing in self.missing for line in missing.table_lines()]:
             yield (
                 "If the build stops for one of these: a git mirror has its commit. Add the table "
                 "to the recipe, and run 'invoke pin':\n" + "\n".join(lines)
@@ -226,32 +228,36 @@ class Origins:
         )
         return list(dict.fromkeys((*wanted.urls, *mirrored)))
 
-    def sources(self, wanted: WantedArchive) -> list[Source]:
+    def other_sources(self, wanted: WantedArchive) -> list[Source]:
         """Return the other places that may have a file, in order.
 
         Offline, only those on this host.
         """
-        every = self._every(wanted)
+        every = self._every_other_source(wanted)
         return [source for source in every if not (self.offline and source.remote)]
 
-    def with_urls(self, wanted: WantedArchive) -> list[Source]:
+    def all_sources(self, wanted: WantedArchive) -> list[Source]:
         """Return all places that may have a file, its urls first, each of which is asked once."""
         return [
             *(
                 Source(URL, url, remote=True, fill=partial(downloads.download, url, pauses=()))
                 for url in self.urls(wanted)
             ),
-            *self.sources(wanted),
+            *self.other_sources(wanted),
         ]
 
-    def _every(self, wanted: WantedArchive) -> Iterator[Source]:
+    def _every_other_source(self, wanted: WantedArchive) -> Iterator[Source]:
         """Yield them from what is nearest to the original bytes to what somebody put there."""
         if wanted.pack:
             named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
-            yield self._made(PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack))
-        for forged in _forged(wanted):
+            yield self._repository_source(
+                PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack)
+            )
+        for forged in _forge_packs(wanted):
             if mirror := self.host_file.mirror_of(forged.repository):
-                yield self._made(GIT, mirror, forged.ref, partial(archive.pack, forged))
+                yield self._repository_source(
+                    GIT, mirror, forged.ref, partial(archive.pack, forged)
+                )
 
         # The mirror and the index are two urls of one package: it is asked for once.
         for sdist in dict.fromkeys(filter(None, map(Sdist.of, wanted.urls))):
@@ -272,15 +278,20 @@ class Origins:
                 yield Source(RECIPE, str(package), remote=True, fill=fill, server=package.kind)
             elif table.git:
                 named = self.host_file.mirror_of(table.git) or table.git
-                for ref, make in _from_git(table.git, table, wanted):
-                    yield self._made(RECIPE, named, ref, make)
+                for ref, make in _git_writers(table.git, table, wanted):
+                    yield self._repository_source(RECIPE, named, ref, make)
 
         if folder := self.host_file.drop:
             yield Source(
-                DROP, str(folder), remote=False, fill=partial(self._take, folder, wanted.sha256)
+                DROP,
+                str(folder),
+                remote=False,
+                fill=partial(self._copy_dropped, folder, wanted.sha256),
             )
 
-    def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], object]) -> Source:
+    def _repository_source(
+        self, way: str, named: str, ref: str, make: Callable[[Path, Path], object]
+    ) -> Source:
         """Return a repository as a source.
 
         One that is not on this host is copied first, as far as it is needed.
@@ -294,7 +305,7 @@ class Origins:
             server="" if origin.local else transport.host_of(origin.address)[0],
         )
 
-    def _take(self, folder: Path, sha256: str, target: Path) -> None:
+    def _copy_dropped(self, folder: Path, sha256: str, target: Path) -> None:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
         if not folder.is_dir():
             raise SupplyError(
@@ -328,13 +339,13 @@ def dropped_files(host_file: HostFile) -> Iterable[tuple[Path, os.stat_result]]:
     return trees.files_below(host_file.drop, follow=True) if host_file.drop else ()
 
 
-def _forged(wanted: WantedArchive) -> list[Pack]:
+def _forge_packs(wanted: WantedArchive) -> list[Pack]:
     """Return the archives of a forge that the urls of a file name, each once."""
     found = (Pack.of(url) for url in wanted.urls)
     return list(dict.fromkeys(forged for forged in found if forged))
 
 
-def _from_git(
+def _git_writers(
     url: str, table: FileSourceTable, wanted: WantedArchive
 ) -> Iterator[tuple[str, Callable[[Path, Path], object]]]:
     """Yield how a file is made of a repository that the recipe names: ref, and writer."""
@@ -353,7 +364,7 @@ def _from_git(
     else:
         if wanted.pack:
             yield wanted.pack.ref, partial(archive.pack, wanted.pack)
-        for forged in _forged(wanted):
+        for forged in _forge_packs(wanted):
             yield forged.ref, partial(archive.pack, forged)
 
 
@@ -364,13 +375,13 @@ def obtain(
 
     What the store holds is hashed, and a file that was changed there is fetched again.
     """
-    ways = {file.sha256: VAULT for file in wanted if store.sound(file.sha256)}
+    ways = {file.sha256: VAULT for file in wanted if store.verify(file.sha256)}
     asked = {file.sha256: file for file in wanted if file.sha256 not in ways}
     attempts: dict[str, list[Attempt]] = {sha256: [] for sha256 in asked}
     # Servers first and all at once: most archives come from there, and waiting is most of the time.
     # With another source left, a slow server is not waited for.
     requests = [
-        replace(file, urls=tuple(urls), alternatives=bool(origins.sources(file)))
+        replace(file, urls=tuple(urls), alternatives=bool(origins.other_sources(file)))
         for file in asked.values()
         if (urls := origins.urls(file))
     ]
@@ -385,21 +396,23 @@ def obtain(
     # One after the other: making an archive from git is work for this host, not waiting.
     for number, file in enumerate(rest):
         report(Progress(number, len(rest), "archives", file.name))
-        if way := _first(file, origins, store, attempts[file.sha256]):
+        if way := _try_sources(file, origins, store, attempts[file.sha256]):
             ways[file.sha256] = way
     missing = [file for file in rest if file.sha256 not in ways]
     for file in missing:
         # `invoke vault` would list the empty directory as a leftover.
-        store.tidy(file.sha256)
+        store.remove_empty(file.sha256)
     return Supply(ways, tuple(Missing(file, tuple(attempts[file.sha256])) for file in missing))
 
 
-def _first(wanted: WantedArchive, origins: Origins, store: Store, attempts: list[Attempt]) -> str:
+def _try_sources(
+    wanted: WantedArchive, origins: Origins, store: Store, attempts: list[Attempt]
+) -> str:
     """Ask one source after the other.
 
     Return the kind of the first that has the file, and note the others.
     """
-    for source in origins.sources(wanted):
+    for source in origins.other_sources(wanted):
         made: object = None
         try:
             # The store verifies the checksum, so a wrong file counts as a failed attempt.

@@ -91,7 +91,7 @@ def show_links(rows: "Sequence[LinkRow]") -> None:
 def show_bundle(manifest: "Manifest") -> None:
     """Print what a bundle holds, what it lacks, and the checksum to compare on the other host."""
     # A bundle holds hundreds of archives; their kinds and sizes are what matters.
-    text.table(MEMBERS, _by_kind((member.kind, member.size) for member in manifest.members))
+    text.table(MEMBERS, _kind_rows((member.kind, member.size) for member in manifest.members))
     # What licences keep out of a bundle, with the checksums to compare on the other host.
     for absent in manifest.absent:
         text.line(text.warning(f"  without {absent.name}"))
@@ -103,7 +103,7 @@ def show_bundle(manifest: "Manifest") -> None:
     text.line(f"  manifest sha256 {manifest.sha256}")
 
 
-def _by_kind(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
+def _kind_rows(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
     """Return a row for each kind: its name, how many there are, and their size."""
     kinds: dict[str, list[int]] = {}
     for kind, size in sizes:
@@ -115,16 +115,16 @@ def _by_kind(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
 
 def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
-    things = inventory.entries
-    if not things:
+    entries = inventory.entries
+    if not entries:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
-    rows = _by_kind((thing.kind, thing.size) for thing in things)
+    rows = _kind_rows((entry.kind, entry.size) for entry in entries)
     if len(rows) > 1:
-        rows.append(("  total", f"{len(things):,}", _total(things)))
+        rows.append(("  total", f"{len(entries):,}", _total_size(entries)))
     text.table(KINDS, rows)
     text.line()
-    text.table(NEEDS, _needs(inventory))
+    text.table(NEEDS, _need_rows(inventory))
     # Without Bazel's word an archive counts as needed: a vault must not lose a source.
     if inventory.undecided:
         undecided = text.counted(len(inventory.undecided), "archive")
@@ -139,58 +139,58 @@ def show_vault(inventory: "Inventory") -> None:
             f"What {name} needs is unknown, since it does not load: 'invoke lint --recipe {name}'"
         )
     if not inventory.broken:
-        show_garbage(inventory.garbage)
+        show_unused(inventory.unused)
 
 
 def vault_data(inventory: "Inventory") -> list[dict[str, Any]]:
     """Return what the vault holds, for machines."""
-    unused, things = {*inventory.garbage}, inventory.entries
+    unused, entries = {*inventory.unused}, inventory.entries
     return [
-        {**data, "recipes": inventory.users(thing), "unused": thing in unused}
-        for thing, data in zip(things, entries_data(things), strict=True)
+        {**data, "recipes": inventory.users(entry), "unused": entry in unused}
+        for entry, data in zip(entries, entries_data(entries), strict=True)
     ]
 
 
-def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, Any]]:
+def entries_data(entries: "Sequence[VaultEntry]") -> list[dict[str, Any]]:
     """Return entries for machines; sizes are in bytes."""
     return [
-        {"kind": thing.kind, "name": thing.name, "path": thing.path, "size": thing.size}
-        for thing in things
+        {"kind": entry.kind, "name": entry.name, "path": entry.path, "size": entry.size}
+        for entry in entries
     ]
 
 
-def _total(things: "Iterable[VaultEntry]") -> str:
-    return text.as_size(sum(thing.size for thing in things))
+def _total_size(entries: "Iterable[VaultEntry]") -> str:
+    return text.as_size(sum(entry.size for entry in entries))
 
 
-def _needs(inventory: "Inventory") -> list[tuple[str, ...]]:
+def _need_rows(inventory: "Inventory") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
-    users = {thing: set(inventory.users(thing)) for thing in inventory.entries}
+    users = {entry: set(inventory.users(entry)) for entry in inventory.entries}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
-        own = [thing for thing in users if need.recipe in users[thing]]
+        own = [entry for entry in users if need.recipe in users[entry]]
         # Shared entries count for each recipe, so the column does not add up to the vault.
-        shared = [thing for thing in own if len(users[thing]) > 1]
-        others = set[str]().union(*(users[thing] for thing in own)) - {need.recipe}
+        shared = [entry for entry in own if len(users[entry]) > 1]
+        others = set[str]().union(*(users[entry] for entry in own)) - {need.recipe}
         if own:
-            size = _total(shared) if others else "-"
-            rows.append((need.recipe, _total(own), size, ", ".join(sorted(others)) or "-"))
+            size = _total_size(shared) if others else "-"
+            rows.append((need.recipe, _total_size(own), size, ", ".join(sorted(others)) or "-"))
     return rows
 
 
-def show_garbage(things: "Sequence[VaultEntry]") -> None:
+def show_unused(entries: "Sequence[VaultEntry]") -> None:
     """Print what is unused, with the total."""
-    if not things:
+    if not entries:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
-    rows = [(f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things]
+    rows = [(f"  {text.as_size(entry.size)}", entry.kind, entry.name) for entry in entries]
     text.table(UNUSED, rows)
-    count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
-    total = _total(things)
+    count = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
+    total = _total_size(entries)
     text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
 
 
-def show_sound(things: "Sequence[VaultEntry]") -> None:
+def show_verified(entries: "Sequence[VaultEntry]") -> None:
     """Say that every file matches its checksum."""
-    files = text.counted(len(things), "file")
-    text.line(text.good("ok"), f": {files}, {_total(things)}; each matches its checksum")
+    files = text.counted(len(entries), "file")
+    text.line(text.good("ok"), f": {files}, {_total_size(entries)}; each matches its checksum")

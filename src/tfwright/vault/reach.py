@@ -58,7 +58,7 @@ class Reached:
 
     rules: Rules
     supply: Supply
-    asked: dict[Clone, Path | TfwrightError]
+    clone_results: dict[Clone, Path | TfwrightError]
     """The commits that rules clone: the repository that holds each, or why none does."""
     unread: Sequence[Way] = ()
     """Loads of archives and commits that are here, and have no such file."""
@@ -66,14 +66,18 @@ class Reached:
     @property
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
-        return {clone: found for clone, found in self.asked.items() if isinstance(found, Path)}
+        return {
+            clone: found for clone, found in self.clone_results.items() if isinstance(found, Path)
+        }
 
     @property
-    def refused(self) -> dict[Clone, TfwrightError]:
+    def missing_clones(self) -> dict[Clone, TfwrightError]:
         """The commits that are not, and why."""
-        return {clone: why for clone, why in self.asked.items() if not isinstance(why, Path)}
+        return {
+            clone: why for clone, why in self.clone_results.items() if not isinstance(why, Path)
+        }
 
-    def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
+    def needed_missing_archives(self, lock: Lock | None) -> list[Missing]:
         """Return the missing archives that the build is known to need.
 
         Those are the ones that Bazel was seen to want when the lock was written; the ones that hold
@@ -83,26 +87,26 @@ class Reached:
         # The lock speaks of the archives that the tree pins, the supply of what replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
         needed = {used.get(one.sha256, one.sha256) for one in archives if one.needed}
-        needed.update(one.sha256 for one in _loaded(self.rules) if one.sha256)
+        needed.update(one.sha256 for one in _repositories_with_rules(self.rules) if one.sha256)
         return [
             missing
             for missing in self.supply.missing
             if missing.wanted.sha256 in needed or missing.wanted.substitute
         ]
 
-    def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
+    def needed_missing_clones(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
         """Return the commits that could not be obtained and that the build is known to need."""
         needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
-        needed |= {one.clone for one in _loaded(self.rules) if one.clone}
-        return {clone: why for clone, why in self.refused.items() if clone in needed}
+        needed |= {one.clone for one in _repositories_with_rules(self.rules) if one.clone}
+        return {clone: why for clone, why in self.missing_clones.items() if clone in needed}
 
-    def needed_and_unpinned(self, lock: Lock | None) -> list[Repository]:
+    def needed_unpinned(self, lock: Lock | None) -> list[Repository]:
         """Return the declarations without a checksum that the build is known to need."""
         entries = lock.unlockable if lock else ()
         needed = {(entry.name, entry.file, entry.line) for entry in entries if entry.needed}
         # Where a name is declared twice, the pinned one may be the one that Bazel takes.
         pinned = {repository.name for repository in self.rules.repositories if repository.pinned}
-        loaded = _leading(self.rules) - pinned
+        loaded = _names_with_rules(self.rules) - pinned
         return [
             repository
             for repository in self.rules.repositories
@@ -119,7 +123,7 @@ class Reached:
         if self.clones:
             remotes = ", ".join(clone.remote for clone in self.clones)
             yield f"The commits that rules clone are on this host: {remotes}"
-        for clone, fault in self.refused.items():
+        for clone, fault in self.missing_clones.items():
             yield (
                 f"{clone.commit[:12]} of {clone.remote} was not found, "
                 f"and Bazel will say if it wants it: {fault.what}"
@@ -159,7 +163,7 @@ def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
         for one in rules.unreadable
         if one.reached and not one.why.startswith(known) and not one.file.endswith(idle)
     ]
-    leading = _leading(rules)
+    leading = _names_with_rules(rules)
     alone = {one.name: one for one in unread if one.name and one.name not in leading}
     places = [f"{one.file}:{one.line} {one.why}" for one in unread if one.name not in alone]
     if places:
@@ -175,7 +179,7 @@ def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
         )
 
 
-def bring(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached:
+def obtain_all(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached:
     """Obtain what the rules of a tree name, then what that declares, until nothing is new.
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
@@ -186,24 +190,26 @@ def bring(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached:
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
         before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
-        archives = wanted(reached.rules, suppliers.substitutes, lock)
+        archives = wanted_archives(reached.rules, suppliers.substitutes, lock)
         reached.supply += suppliers.obtain([one for one in archives if one.sha256 not in before])
-        for commit in clones(reached.rules, lock):
-            if commit not in reached.asked:
+        for commit in wanted_clones(reached.rules, lock):
+            if commit not in reached.clone_results:
                 try:
-                    reached.asked[commit] = suppliers.clone(commit)
+                    reached.clone_results[commit] = suppliers.clone(commit)
                 except (SupplyError, RecipeError) as fault:
-                    reached.asked[commit] = fault
+                    reached.clone_results[commit] = fault
         # Each round has fewer of them to read.
         unread = [way for way in reached.rules.ways if way not in followed]
-        more = {way: _behind(way, reached, suppliers) for way in unread}
+        more = {way: _read_reference(way, reached, suppliers) for way in unread}
         followed |= {way: behind for way, behind in more.items() if behind}
         rules = listings.chosen(repositories.joined(found, followed), environment, content)
         # A list of files that was brought names more as well.
         if not any(more.values()) and {*rules.repositories} <= {*reached.rules.repositories}:
             break
         reached.rules = rules
-    here = {one.name for one in reached.rules.repositories if _content(one, reached, suppliers)}
+    here = {
+        one.name for one in reached.rules.repositories if _content_reader(one, reached, suppliers)
+    }
     loads = reached.rules.loads
     reached.unread = [load for load in loads if load not in followed and load.archive in here]
     return reached
@@ -216,12 +222,12 @@ def _listing(store: Store, sha256: str) -> bytes | None:
     return files.content(path) if listing else None
 
 
-def wanted(
+def wanted_archives(
     found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None
 ) -> list[WantedArchive]:
     """Return the files that WORKSPACE leads to, each once, or their substitutes."""
     # Bazel may not want an archive, and still WORKSPACE loads a file of it.
-    leading = _leading(found)
+    leading = _names_with_rules(found)
     locked = lock.archives if lock else ()
     idle = {
         archive.sha256
@@ -238,7 +244,7 @@ def wanted(
         if not (repository.lockable and sought) or sha256 in idle:
             continue
         if table := tables.get(name):
-            file = substitutes.wanted(name, table, repository)
+            file = substitutes.wanted_archive(name, table, repository)
         else:
             size, own = sizes.get(sha256), repository.of_tree
             file = WantedArchive(name, sha256, repository.urls, size, of_tree=own)
@@ -251,9 +257,9 @@ def wanted(
     return list(found_files.values())
 
 
-def clones(found: Rules, lock: Lock | None) -> list[Clone]:
+def wanted_clones(found: Rules, lock: Lock | None) -> list[Clone]:
     """Return the commits that rules clone to which WORKSPACE leads, each once."""
-    leading = _leading(found)
+    leading = _names_with_rules(found)
     idle = {
         cloned.clone
         for cloned in (lock.clones if lock else ())
@@ -263,7 +269,7 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
     return list(dict.fromkeys(clone for clone in pinned if clone and clone not in idle))
 
 
-def _leading(found: Rules) -> set[str]:
+def _names_with_rules(found: Rules) -> set[str]:
     """Return the repositories without which Bazel cannot read all rules."""
     leading = {way.archive for way in found.ways}
     # @python is made of the interpreter for a platform, whose repository has another name.
@@ -273,9 +279,9 @@ def _leading(found: Rules) -> set[str]:
     return leading
 
 
-def _loaded(found: Rules) -> list[Repository]:
+def _repositories_with_rules(found: Rules) -> list[Repository]:
     """Return what declares these repositories, as Bazel takes it."""
-    leading = _leading(found)
+    leading = _names_with_rules(found)
     own = {one.name for one in found.repositories if one.reached and one.of_tree}
     own |= {link.name for link in found.linked if not link.archive}
     return [
@@ -285,7 +291,7 @@ def _loaded(found: Rules) -> list[Repository]:
     ]
 
 
-def _behind(way: Way, reached: Reached, suppliers: Suppliers) -> Rules | None:
+def _read_reference(way: Way, reached: Reached, suppliers: Suppliers) -> Rules | None:
     """Return what is behind a nested call or a load, read unless an earlier run read the same.
 
     None if its repository is not here, or has no rules.
@@ -293,7 +299,7 @@ def _behind(way: Way, reached: Reached, suppliers: Suppliers) -> Rules | None:
     links = (link for link in reached.rules.linked if link.name == way.archive)
     link = next(links, Linked(way.archive, way.archive, ""))
     contents = (
-        (repository, _content(repository, reached, suppliers))
+        (repository, _content_reader(repository, reached, suppliers))
         for repository in reached.rules.repositories
         if repository.name == link.archive and repository.reached
     )
@@ -303,7 +309,7 @@ def _behind(way: Way, reached: Reached, suppliers: Suppliers) -> Rules | None:
     repository, (where, read) = found
     beginning = f"{link.folder}/" if link.folder else ""
     # The tree's patches may pin other files than the archive does.
-    patches = _patches(repository, reached, suppliers)
+    patches = _patch_texts(repository, reached, suppliers)
 
     def follow() -> Rules | None:
         found = {
@@ -318,7 +324,7 @@ def _behind(way: Way, reached: Reached, suppliers: Suppliers) -> Rules | None:
     return suppliers.readings.remembered(what, follow, Rules)
 
 
-def _patches(repository: Repository, reached: Reached, suppliers: Suppliers) -> dict[str, str]:
+def _patch_texts(repository: Repository, reached: Reached, suppliers: Suppliers) -> dict[str, str]:
     """Return the patches of a rule that are here, by path."""
     found = {
         path: "" if path.startswith("@") else suppliers.text(path) for path in repository.patches
@@ -329,13 +335,13 @@ def _patches(repository: Repository, reached: Reached, suppliers: Suppliers) -> 
             path.removeprefix(beginning) for path in found if path.startswith(beginning)
         )
         # One that an archive brings for another.
-        if names and other.reached and (content := _content(other, reached, suppliers)):
+        if names and other.reached and (content := _content_reader(other, reached, suppliers)):
             for name, text in content[1](names).items():
                 found[beginning + name] = found[beginning + name] or text
     return {path: text for path, text in found.items() if text}
 
 
-def unfit(
+def unfit_hunks(
     reached: Reached, names: Iterable[str], suppliers: Suppliers
 ) -> Sequence[tuple[str, str, HunkPlace]]:
     """Return the hunks of the tree's patches that do not fit a substitute which is here.
@@ -345,9 +351,9 @@ def unfit(
     """
     judged = []
     for name in names:
-        repository = substitutes.replaced(name, reached.rules.repositories)
-        patches = _patches(repository, reached, suppliers)
-        content = _content(repository, reached, suppliers) if patches else None
+        repository = substitutes.replaced_archive(name, reached.rules.repositories)
+        patches = _patch_texts(repository, reached, suppliers)
+        content = _content_reader(repository, reached, suppliers) if patches else None
         if content:
             judged.append((name, patches, *content))
 
@@ -364,7 +370,7 @@ def unfit(
     return suppliers.readings.remembered(what, misfits, kind) or []
 
 
-def _content(
+def _content_reader(
     repository: Repository, reached: Reached, suppliers: Suppliers
 ) -> tuple[list[str], Callable[[frozenset[str] | None], dict[str, str]]] | None:
     """Return what decides a repository's files, and what reads the named ones, or those of rules.
@@ -378,20 +384,22 @@ def _content(
         prefix = prefix if table.strip_prefix is None else table.strip_prefix
     path, clone = suppliers.store.path(sha256), repository.clone
     if repository.lockable and path.is_file():
-        return [sha256, prefix], partial(texts, path, prefix)
+        return [sha256, prefix], partial(archive_texts, path, prefix)
     if clone and clone in reached.clones:
         place, commit = GitRepository(reached.clones[clone]), clone.commit
-        return [commit], lambda names: place.texts(commit, _wanting(names))
+        return [commit], lambda names: place.texts(commit, _name_filter(names))
     return None
 
 
-def _wanting(names: frozenset[str] | None) -> Callable[[str], bool]:
+def _name_filter(names: frozenset[str] | None) -> Callable[[str], bool]:
     return relevant if names is None else names.__contains__
 
 
 # Each call and each load of an archive reads it, and LLVM's takes a minute to unpack.
 @lru_cache(maxsize=8)
-def texts(archive: Path, strip_prefix: str, names: frozenset[str] | None = None) -> dict[str, str]:
+def archive_texts(
+    archive: Path, strip_prefix: str, names: frozenset[str] | None = None
+) -> dict[str, str]:
     """Return the named files of an archive, or those of rules, by their paths below `strip_prefix`.
 
     A file that is not an archive has none, nor has one that cannot be read: Bazel says what is
@@ -399,7 +407,7 @@ def texts(archive: Path, strip_prefix: str, names: frozenset[str] | None = None)
     """
     # Bazel strips whole directories: "a" must not match "ab/".
     beginning = f"{strip_prefix}/" if strip_prefix else ""
-    wanted = _wanting(names)
+    wanted = _name_filter(names)
     found: dict[str, str] = {}
     left = MOST_RULES
     # A file of rules is small: larger members are not even unpacked.

@@ -17,16 +17,16 @@ _FORMS: Mapping[str, str] = {
 """How a registry, and any mirror of it, lays out its files, by the type of its package URLs."""
 
 
-def named(url: str) -> str:
+def package_url(url: str) -> str:
     """Return the package URL of a registry's file, also on a mirror; any other url as it is."""
     for kind, form in _FORMS.items():
         # Only the path is known: every mirror has another host, and often a prefix.
         if found := re.fullmatch(r"https?://\S+?" + form, url):
-            return _package_url(kind, found.groupdict())
+            return _make_url(kind, found.groupdict())
     return url
 
 
-def of_file(name: str) -> str:
+def package_url_of_file(name: str) -> str:
     """Return the package URL of a Debian package or a wheel by the name of its file.
 
     A url is returned unchanged.
@@ -35,15 +35,15 @@ def of_file(name: str) -> str:
         # Underscores separate the fields, and no field may contain one.
         package, version, arch = name.removesuffix(".deb").split("_")
         parts = {"space": "debian", "name": package, "version": version, "arch": arch}
-        return _package_url("deb", parts)
+        return _make_url("deb", parts)
     if name.endswith(".whl"):
         # PEP 427: hyphens separate the fields, and those of the project are replaced.
         project, version = name.split("-")[:2]
-        return _package_url("pypi", {"name": project, "version": version})
+        return _make_url("pypi", {"name": project, "version": version})
     return name
 
 
-def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
+def _make_url(kind: str, parts: Mapping[str, str | None]) -> str:
     # Every command imports this module, and few write a package URL.
     from packageurl import PackageURL
 

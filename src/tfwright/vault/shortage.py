@@ -36,7 +36,7 @@ def error(
         # Offline, nothing may have been asked at all.
         unasked = [Attempt(url, "not asked, this build is offline") for url in wanted.urls]
         tried = missing.attempts or unasked or [Attempt("no source", "it has no url")]
-        last = missing.told or tried[-1]
+        last = missing.main_attempt or tried[-1]
         more = f" ({len(tried)} sources in all)" if len(tried) > 1 else ""
         lines.append(f"{name}: {last.source}: {last.why}{more}")
         size = f", {wanted.size:,} bytes" if wanted.size is not None else ""
@@ -47,7 +47,7 @@ def error(
         report.append(f"{clone.remote}, commit {clone.commit}: {fault.what}")
     # Written before the error is raised, which names this file.
     files.write(log, "".join(f"{printable(line)}\n" for line in report))
-    tables = [line for missing in archives for line in missing.table()]
+    tables = [line for missing in archives for line in missing.table_lines()]
     return SupplyError(
         f"Inputs that {recipe} needs could not be found: {', '.join(dict.fromkeys(names))}",
         remedy=f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or "

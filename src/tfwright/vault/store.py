@@ -32,10 +32,10 @@ class Store:
         """Say whether the file is there; what got in was verified on the way in."""
         return self.path(sha256).is_file()
 
-    def sound(self, sha256: str) -> bool:
+    def verify(self, sha256: str) -> bool:
         """Say whether the file is there and still what it was; one that is not is removed."""
         if self.holds(sha256) and files.sha256(self.path(sha256)) != sha256:
-            self.drop(sha256)
+            self.remove(sha256)
         return self.holds(sha256)
 
     @contextmanager
@@ -68,11 +68,11 @@ class Store:
         """Return the bytes of each file, by digest."""
         return {digest: self.path(digest).stat().st_size for digest in self.digests()}
 
-    def drop(self, sha256: str) -> None:
+    def remove(self, sha256: str) -> None:
         """Remove a file, with the directory that is named after its checksum."""
         files.remove(self.path(sha256).parent)
 
-    def tidy(self, sha256: str) -> None:
+    def remove_empty(self, sha256: str) -> None:
         """Remove the directory of a digest whose file was not obtained, if nothing is in it."""
         # A part of a download may be there, with which the next fetch goes on.
         with suppress(OSError):

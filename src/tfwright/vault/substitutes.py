@@ -25,7 +25,7 @@ BY_PATCH = "Replace this archive by a patch of the tree instead."
 """The remedy where a rule cannot be rewritten."""
 
 
-def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
+def wanted_archive(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
     """Return the file that replaces an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
@@ -56,7 +56,7 @@ def check_replaced(tables: Mapping[str, SubstituteTable], found: Sequence[Reposi
 
     A recipe that was copied for another release would replace other versions without a word.
     """
-    pinned = {name: replaced(name, found) for name in tables}
+    pinned = {name: replaced_archive(name, found) for name in tables}
     wrong = [name for name in tables if not _fits(tables[name], pinned[name])]
     if not wrong:
         return
@@ -67,7 +67,7 @@ def check_replaced(tables: Mapping[str, SubstituteTable], found: Sequence[Reposi
         url = f" {rule.urls[-1]}" if rule.urls else ""
         # Ready to be copied into the recipe.
         lines.append(f"{substitute_head(name)}  # {rule.file}:{rule.line}{url}")
-        lines.append(f'replaces = "{_stated(rule)}"')
+        lines.append(f'replaces = "{_replaces_value(rule)}"')
     raise RecipeError(
         f"fetch.substitutes: 'replaces' is not the archive that the tree pins: {', '.join(wrong)}",
         remedy=(
@@ -86,23 +86,23 @@ def fitting(
     for name, table in tables.items():
         # A substitute of an archive that the tree does not pin fits as little.
         with suppress(RecipeError):
-            if _fits(table, replaced(name, found)):
+            if _fits(table, replaced_archive(name, found)):
                 kept[name] = table
     return kept
 
 
 def _fits(table: SubstituteTable, replaced: Repository) -> bool:
-    """Say whether a substitute states the archive that the tree names, as `pinned` returns it."""
+    """Say whether a substitute states `replaced`, the archive that the tree names."""
     stated = table.sha256 if table.pins else table.replaces
     return stated == replaced.sha256
 
 
-def _stated(repository: Repository) -> str:
+def _replaces_value(repository: Repository) -> str:
     """Return what a substitute states as `replaces`."""
     return repository.sha256 or repository.urls[-1]
 
 
-def pinned(found: Rules, tables: Mapping[str, SubstituteTable]) -> Rules:
+def with_checksums(found: Rules, tables: Mapping[str, SubstituteTable]) -> Rules:
     """Return rules that have the checksums which a recipe gives to archives without one.
 
     Such an archive is then one that the tree pins, for the lock file as for the vault.
@@ -110,28 +110,28 @@ def pinned(found: Rules, tables: Mapping[str, SubstituteTable]) -> Rules:
     made = []
     for rule in found.repositories:
         table = tables.get(rule.name)
-        bare = _replaceable(rule) and not rule.lockable
+        bare = _is_replaceable(rule) and not rule.lockable
         if table and bare and table.replaces in rule.urls:
             rule = replace(rule, sha256=table.sha256, urls=table.urls or rule.urls)  # noqa: PLW2901
         made.append(rule)
     return replace(found, repositories=tuple(made))
 
 
-def _replaceable(repository: Repository) -> bool:
+def _is_replaceable(repository: Repository) -> bool:
     """Say whether a rule has, or may have, the checksum of a file."""
     return repository.lockable or (repository.by_url and bool(repository.urls))
 
 
-def table_for(repository: Repository) -> list[str]:
+def table_lines(repository: Repository) -> list[str]:
     """Return the lines that pin an archive without a checksum in a recipe; none if none can.
 
     The checksum is left to `invoke pin`.
     """
     named = repository.name and repository.of_tree
-    if not named or not _replaceable(repository):
+    if not named or not _is_replaceable(repository):
         return []
     # JSON's texts are TOML's as well, whatever the tree wrote into a url.
-    url = json.dumps(_stated(repository))
+    url = json.dumps(_replaces_value(repository))
     reason = json.dumps(f"{repository.file} names no checksum")
     return [
         substitute_head(repository.name),
@@ -190,7 +190,7 @@ def insist_on_patches(unfit: Iterable[tuple[str, str, HunkPlace]]) -> Iterator[s
         )
 
 
-def replaced(name: str, found: Sequence[Repository]) -> Repository:
+def replaced_archive(name: str, found: Sequence[Repository]) -> Repository:
     """Return the archive of the tree that a substitute replaces.
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
@@ -201,7 +201,7 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
 def _declarations(name: str, found: Sequence[Repository]) -> list[Repository]:
     """Return every declaration in the tree of the archive that a substitute replaces."""
     named = [repository for repository in found if repository.name == name]
-    own = [one for one in named if one.of_tree and _replaceable(one)]
+    own = [one for one in named if one.of_tree and _is_replaceable(one)]
     # XLA's WORKSPACE, to which TensorFlow's does not lead, may name another version.
     counts = [repository for repository in own if repository.reached] or own
     # One rule may stand in two branches of an `if`, with the same archive in both.
@@ -233,7 +233,7 @@ def rewritten(
     read again. Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    found = pinned(rules or repositories.read(texts, starts), tables).repositories
+    found = with_checksums(rules or repositories.read(texts, starts), tables).repositories
     places = {(one.file, one.line, name) for name in tables for one in _declarations(name, found)}
     others = {
         (one.name, one.sha256) for one in found if (one.file, one.line, one.name) not in places
@@ -255,7 +255,7 @@ def rewritten(
     return changed
 
 
-def _rule_on(tree: ast.Module, line: int, table: SubstituteTable) -> ast.Call | None:
+def _rule_on_line(tree: ast.Module, line: int, table: SubstituteTable) -> ast.Call | None:
     """Return the call on a line that names a sha256, or that a pin can add one to."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or node.lineno != line:
@@ -272,7 +272,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     """Return a file in which one rule asks for the substitute."""
     # Edited as text and not written from the tree: comments and lines of the file must stay.
     tree = ast.parse(text)
-    call = _rule_on(tree, line, table)
+    call = _rule_on_line(tree, line, table)
     if call is None:
         raise RecipeError(
             f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",
@@ -294,7 +294,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
         parts = (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant))
         before = str(next(parts, ""))
         # TensorFlow's own rules insist on their mirror as the first.
-        mirror = next(filter(before.startswith, _mirrors(tree)), None)
+        mirror = next(filter(before.startswith, _mirror_prefixes(tree)), None)
         if mirror and not urls[0].startswith(mirror):
             urls.insert(0, mirror + urls[0].partition("://")[2])
         wanted[which] = json.dumps(urls if which == "urls" else table.urls[0])
@@ -319,7 +319,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     return content.decode()
 
 
-def _mirrors(tree: ast.Module) -> list[str]:
+def _mirror_prefixes(tree: ast.Module) -> list[str]:
     """Return the prefixes of mirrors in a file's lists of urls.
 
     That is ``https://m/`` for ``https://m/host/path``.
@@ -328,7 +328,7 @@ def _mirrors(tree: ast.Module) -> list[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.List):
             continue
-        urls = list(filter(None, map(_address, node.elts)))
+        urls = list(filter(None, map(_url_text, node.elts)))
         # A mirror comes first, and its path repeats the url that it mirrors, without a scheme.
         for other in urls[1:]:
             mirrored = other.partition("://")[2]
@@ -337,7 +337,7 @@ def _mirrors(tree: ast.Module) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _address(node: ast.expr) -> str:
+def _url_text(node: ast.expr) -> str:
     """Return the text of a url, also of one that ``format`` completes; empty for other things."""
     match node:
         case ast.Constant(value=str(text)):
@@ -355,7 +355,7 @@ def unpinned_error(
     `recipe` is named as the command line takes it; `locked` says whether it has a lock file.
     """
     names = list(dict.fromkeys(entry.name for entry in found))
-    tables = {entry.name for entry in found if table_for(entry)}
+    tables = {entry.name for entry in found if table_lines(entry)}
     return RecipeError(
         f"{recipe} needs downloads without a checksum: {', '.join(names)}",
         remedy=pinning_remedy(recipe, names, tables, locked=locked),
@@ -366,7 +366,7 @@ def unpinned_error(
 def declaration_lines(entry: Repository) -> Iterator[str]:
     """Yield where a download is declared, and the table that pins it where one can."""
     yield f"{entry.file}:{entry.line}: {entry.name}: {_why_unpinned(entry)}"
-    yield from table_for(entry)
+    yield from table_lines(entry)
 
 
 def pinning_remedy(

@@ -103,17 +103,17 @@ class Inventory:
     @property
     def undecided(self) -> list[VaultEntry]:
         """The archives that stay because one of those recipes may need them."""
-        return [entry for entry in self._idle if entry.kind == ARCHIVE and self.unknown]
+        return [entry for entry in self._unused if entry.kind == ARCHIVE and self.unknown]
 
     @property
-    def garbage(self) -> list[VaultEntry]:
+    def unused(self) -> list[VaultEntry]:
         """What no recipe needs."""
         if self.broken:
             return []
-        return [entry for entry in self._idle if entry.kind != ARCHIVE or not self.unknown]
+        return [entry for entry in self._unused if entry.kind != ARCHIVE or not self.unknown]
 
     @property
-    def _idle(self) -> list[VaultEntry]:
+    def _unused(self) -> list[VaultEntry]:
         return [
             entry
             for entry in self.entries
@@ -127,29 +127,31 @@ def known_recipes(names: Sequence[str] = ()) -> list[Recipe]:
 
 
 def overview(build_out: Path) -> Inventory:
-    """Look through the vault of `build_out` as `look` does, also with recipes that do not load."""
+    """Take the inventory also where recipes do not load."""
     loaded = list(recipes.that_load())
     broken = sorted({*recipes.names()} - {recipe.name for recipe in loaded})
-    return replace(look(build_out, loaded), broken=tuple(broken))
+    return replace(take_inventory(build_out, loaded), broken=tuple(broken))
 
 
-def look(build_out: Path, known: Iterable[Recipe], locks: Iterable[Path] = ()) -> Inventory:
+def take_inventory(
+    build_out: Path, known: Iterable[Recipe], locks: Iterable[Path] = ()
+) -> Inventory:
     """Look through the vault of `build_out` for what recipes need.
 
     What else was built there counts too, and what `locks` pin beyond that.
     """
-    needs = {recipe.name: _needs(build_out, recipe) for recipe in known}
-    pinned = [Needs(path.name, _named([files.text(path)]), complete=True) for path in locks]
+    needs = {recipe.name: _recipe_needs(build_out, recipe) for recipe in known}
+    pinned = [Needs(path.name, _keys_in([files.text(path)]), complete=True) for path in locks]
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
     # A recipe of another checkout, or one that was renamed, may share this directory.
     strangers = []
     for name in sorted({path.parent.name for path in traces} - needs.keys()):
-        keys = _named(_records(build_out, name)) | {_bundle_of(name)}
+        keys = _keys_in(_record_texts(build_out, name)) | {_bundle_key(name)}
         strangers.append(Needs(name, keys, complete=True))
     return Inventory(tuple(_entries(build_out / "vault")), (*needs.values(), *strangers, *pinned))
 
 
-def collect(
+def remove_unused(
     build_out: Path, known: Iterable[Recipe], locks: Iterable[Path] = ()
 ) -> list[VaultEntry]:
     """Remove what neither a recipe nor one of `locks` needs, and return it.
@@ -162,12 +164,12 @@ def collect(
         # Every recipe has a lock of its own, and any of their builds may be about to need an entry.
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.locked(path, "invoke vault --gc"))
-        taken = look(build_out, known, locks).garbage
-        remove(build_out, taken)
+        taken = take_inventory(build_out, known, locks).unused
+        remove_entries(build_out, taken)
     return taken
 
 
-def remove(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
+def remove_entries(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
     """Remove entries, and what is damaged."""
     for entry in entries:
         files.remove(entry.path)
@@ -178,22 +180,22 @@ def remove(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
             packages.write_page(store)
 
 
-def _needs(build_out: Path, recipe: Recipe) -> Needs:
+def _recipe_needs(build_out: Path, recipe: Recipe) -> Needs:
     """Read what a recipe needs off everything that speaks of it."""
     path = recipes.find(recipe.argument)
     locked, own_file = path.with_suffix(".lock"), file_of(path)
-    records = _records(build_out, recipe.name)
+    records = _record_texts(build_out, recipe.name)
     if locked.is_file():
         records.append(files.text(locked))
     # By pattern and not by field: a digest in a table of the future keeps its file, too.
-    keys = _named([files.text(file) for file in (own_file, *recipe.documents)] + records)
+    keys = _keys_in([files.text(file) for file in (own_file, *recipe.documents)] + records)
     verify = recipe.verify
     # Packages of pip are kept under digests that a recipe without hashes does not know.
     pins = map(packages.pin_of, (*recipe.host.requirements, *verify.requirements, *verify.plugins))
     own = {
         f"bazel {recipe.bazel.version}",
-        _venv(recipe.host.requirements),
-        _bundle_of(recipe.name),
+        _venv_key(recipe.host.requirements),
+        _bundle_key(recipe.name),
     }
     # A record of an earlier state of the recipe is not all that it needs now.
     complete = files.sha256(own_file) in keys or any(
@@ -202,7 +204,7 @@ def _needs(build_out: Path, recipe: Recipe) -> Needs:
     return Needs(recipe.name, keys.union(pins, own), complete)
 
 
-def _records(build_out: Path, name: str) -> list[str]:
+def _record_texts(build_out: Path, name: str) -> list[str]:
     """Return what was written down when a recipe was built, or came as a bundle."""
     own = build_out / name
     return [
@@ -210,14 +212,14 @@ def _records(build_out: Path, name: str) -> list[str]:
     ]
 
 
-def _named(texts: Iterable[str]) -> frozenset[str]:
-    """Return the digests and venvs that texts name."""
+def _keys_in(texts: Iterable[str]) -> frozenset[str]:
+    """Return the digests and venvs that are named."""
     return frozenset(
         key for text in texts for pattern in (_DIGEST, _VENV) for key in pattern.findall(text)
     )
 
 
-def _venv(requirements: Iterable[str]) -> str:
+def _venv_key(requirements: Iterable[str]) -> str:
     return "venv of " + ", ".join(sorted(map(packages.pin_of, requirements)))
 
 
@@ -226,7 +228,7 @@ def _stores(vault: Path) -> list[Path]:
     return [vault, *sorted((vault / "bundles").glob("*/"))]
 
 
-def _bundle_of(recipe: str) -> str:
+def _bundle_key(recipe: str) -> str:
     return f"bundle of {recipe}"
 
 
@@ -239,15 +241,15 @@ def _entries(vault: Path) -> Iterator[VaultEntry]:
         yield _entry(kind, path, file)
     for path in sorted((vault / "toolkit/content_addressable/sha256").glob("*/")):
         yield _entry(TOOLKIT, path, path / "file")
-    yield from _programs(vault)
+    yield from _program_entries(vault)
     for store in _stores(vault)[1:]:
         # Another recipe with the same pins takes nothing from here.
-        own = frozenset({_bundle_of(store.name)})
-        for entry in _programs(store):
+        own = frozenset({_bundle_key(store.name)})
+        for entry in _program_entries(store):
             yield entry if entry.kind == LEFTOVER else replace(entry, keys=own)
 
 
-def _programs(store: Path) -> Iterator[VaultEntry]:
+def _program_entries(store: Path) -> Iterator[VaultEntry]:
     """Yield what runs during builds: Bazel, packages, venvs."""
     for path in sorted((store / "bazel").glob("*/")):
         # A damaged file of ours: the binary is obtained again, and written next to it.
@@ -255,7 +257,7 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
             name, key = f"{known.version} for {known.platform}", f"bazel {known.version}"
             yield _entry(BAZEL, path, path / "bazel", key, name=name)
         else:
-            yield _leftover(path)
+            yield _leftover_entry(path)
     for file in packages.kept(store):
         found = _PACKAGE.fullmatch(file.name)
         pin = packages.pin_of(f"{found['name']}=={found['version']}") if found else file.name
@@ -264,7 +266,7 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
     for path in sorted((store / "pythons").glob("*/")):
         # pip may have been killed: only a venv with its marker is whole.
         marker = path / DONE
-        key = _venv(files.text(marker).splitlines()) if marker.is_file() else ""
+        key = _venv_key(files.text(marker).splitlines()) if marker.is_file() else ""
         yield replace(_entry(VENV, path, marker, key), file=None)
 
 
@@ -274,10 +276,10 @@ def _entry(kind: str, path: Path, file: Path, *keys: str, name: str = "") -> Vau
     Without its file it is a leftover.
     """
     if not file.is_file():
-        return _leftover(path)
+        return _leftover_entry(path)
     known = frozenset({path.name, *keys})
     return VaultEntry(kind, name or path.name, path, known, trees.size(path), file)
 
 
-def _leftover(path: Path) -> VaultEntry:
+def _leftover_entry(path: Path) -> VaultEntry:
     return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}), trees.size(path))

@@ -22,11 +22,11 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     inventory = usage.overview(build_out)
     # Leftovers have nothing to verify; `invoke vault --gc` removes them.
     entries = [entry for entry in inventory.entries if entry.file or entry.kind == VENV]
-    found = [*damages(build_out, entries), *others]
+    found = [*find_damages(build_out, entries), *others]
     if not found:
         return entries
     removed = [damage for damage in found if repair and damage.removable]
-    usage.remove(build_out, removed)
+    usage.remove_entries(build_out, removed)
     paths = {damage.path for damage in found}
     users = {user for entry in entries if entry.path in paths for user in inventory.users(entry)}
     for recipe in recipes.that_load():
@@ -48,7 +48,7 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     )
 
 
-def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
+def find_damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
     """Yield what is damaged of the vault's entries and the git mirrors."""
     for entry in entries:
         path, file = entry.path, entry.file
@@ -58,11 +58,11 @@ def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
         elif entry.kind == VENV and venv.differs(path):
             yield Damage(path, "a file of the venv is not as it was made")
     for mirror in sorted((build_out / "git").glob("*.git")):
-        if why := _of_mirror(mirror):
+        if why := _mirror_damage(mirror):
             yield Damage(mirror, why)
 
 
-def _of_mirror(mirror: Path) -> str:
+def _mirror_damage(mirror: Path) -> str:
     """Let git read every pack: a changed byte changes the pack's checksum."""
     packs = sorted(mirror.glob("objects/pack/*.idx"))
     try:

@@ -136,7 +136,7 @@ def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
     contents = bundles.contents(job, inputs, generated, with_toolkit=with_toolkit)
     found = dict([bundle.member_of("recipe", recipe), *contents])
     manifest = bundles.manifest_of(job, inputs, tuple(found))
-    bundle.lay_out(folder, manifest, found)
+    bundle.write_folder(folder, manifest, found)
     return manifest
 
 
@@ -217,7 +217,7 @@ def unpack_inputs(folder: Path, settings: HostFile, listener: Listener) -> Manif
     recipe = _read_recipe(folder)
     places = Places(settings.build_out, recipe.name)
     # Other unpackings are kept away.
-    with bundle.unpacking_room(places.build_out, folder.name):
+    with bundle.unpacking_folder(places.build_out, folder.name):
         placed = bundle.verified_folder(folder, manifest)
         Arrival(manifest, recipe, placed, places, listener).place_inputs(places.vault)
         # `invoke vault --gc` keeps what this names.

@@ -208,7 +208,7 @@ class Site:
         wanted = WantedFile("tf.tar.gz", DIGEST, addresses, size)
         (outcome,) = fetch([wanted], self.store.path, report=SILENCE.progress)
         assert outcome.obtained == self.store.holds(DIGEST)
-        assert all(map(self.store.sound, self.store.digests()))
+        assert all(map(self.store.verify, self.store.digests()))
         return outcome
 
 
@@ -354,7 +354,7 @@ def test_what_may_pass_is_tried_again_and_told_when_it_does_not(site: Site, act:
     site.acts["/a"] = [act, act]
     assert site.bring("/a").obtained
     site.acts["/b"] = [act] * 3
-    site.store.drop(DIGEST)
+    site.store.remove(DIGEST)
     assert len(site.bring("/b").failures) == 1
     assert [path for path, _ in site.asked] == ["/a"] * 3 + ["/b"] * 3
 

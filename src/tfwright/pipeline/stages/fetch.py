@@ -155,7 +155,7 @@ def obtain_programs(
     # The lock's checksum before Bazel runs: afterwards it could only be regretted.
     binary = bazels.obtain(
         bazel.version,
-        locking.pinned_bazel(bazel, locked),
+        locking.bazel_checksums(bazel, locked),
         stores,
         given=given,
         offline=job.offline,
@@ -163,7 +163,7 @@ def obtain_programs(
     )
     interpreter = venv.venv(
         host.interpreter,
-        locking.pinned(wanted.requirements, locked),
+        locking.with_hashes(wanted.requirements, locked),
         stores,
         offline=job.offline,
         log=job.log("fetch-python"),
@@ -184,7 +184,10 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
         # The lock is about the pinned one, and knows nothing of what another one declares.
         pinned = locked.bazel.changed(binaries={})
         found = found.changed(bazel=pinned)
-    wrong = [*lock.differences(locked, found), *locking.unlocked(wanted.requirements, locked)]
+    wrong = [
+        *lock.differences(locked, found),
+        *locking.requirement_differences(wanted.requirements, locked),
+    ]
     if wrong:
         raise SupplyError(
             f"{path.name} does not fit the inputs: {first_of(wrong)}",

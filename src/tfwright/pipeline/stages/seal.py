@@ -206,5 +206,5 @@ def _packages(recipe: Recipe) -> "Iterator[ArchiveComponent]":
         # Every way is named: which one a host took does not change the files' bytes.
         for _, pins in table.ways():
             for name, sha256 in pins.items():
-                urls = (registries.of_file(name),)
+                urls = (registries.package_url_of_file(name),)
                 yield ArchiveComponent((f"{part}: {name}",), urls, sha256)
