@@ -241,7 +241,10 @@ def built(job: RecipeJob) -> tuple[str, str]:
     """Build from an empty output base; return the wheel's digest, and what the cache did."""
     files.remove(job.places.bazel)
     engine.build(replace(job, again="compile"))
-    wheel, compiled = (stamps.last(job, "seal", SealedWheel), stamps.last(job, "compile", Built))
+    wheel, compiled = (
+        stamps.last_result(job, "seal", SealedWheel),
+        stamps.last_result(job, "compile", Built),
+    )
     if wheel is None or compiled is None:
         sys.exit("the build left no stamps")
     use = compiled.cache

@@ -222,7 +222,7 @@ def test_a_host_that_is_as_the_record_says_gets_no_notice(
     job: RecipeJob, original: Path, record: BuildRecord
 ) -> None:
     facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
-    here = host_facts.found(job.recipe, job.host_file, facts)
+    here = host_facts.for_record(job.recipe, job.host_file, facts)
     same = record.changed(found=here, sealer=sealing.sealer())
     assert reproduction.host_changes(job, holding(original, same)) == []
 
@@ -233,7 +233,7 @@ def test_what_an_image_has_is_compared_in_its_container(
     container = Mock(spec=RunningContainer)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "/usr/3.6.9"), Path("/"))
-    monkeypatch.setattr(containers, "around", lambda *_: inside_container(container))
+    monkeypatch.setattr(containers, "stage_container", lambda *_: inside_container(container))
     changes = reproduction.host_changes(job, holding(original, record))
     assert any(change.endswith("then, /usr/3.6.9 here") for change in changes)
 

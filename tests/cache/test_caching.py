@@ -50,12 +50,12 @@ def compiled(
 ) -> CacheUse | None:
     """Run a Bazel that does something with the cache, if it gets one."""
     choice = cast("CompilerChoice", OneCompiler(compiler))
-    assert caching.is_believed(job)
+    assert caching.recover_entries(job)
     with caching.opened(job, choice, KNOWN, version) as cache:
         if cache:
             store = CacheStore(job.host_file.cache_directory, 1 << 30)
             act(Build(cache, store, flat=version != "7.4.1"))
-        return caching.recorded(job, cache)
+        return caching.record_use(job, cache)
 
 
 def adding(*actions: str) -> Callable[[Build], None]:
@@ -85,7 +85,7 @@ def built(use: CacheUse | None) -> Built:
 def test_the_next_build_hits_what_a_build_added(job: RecipeJob, version: str) -> None:
     use = compiled(job, adding(ACTION), version=version)
     assert caching.summary(built(use)).endswith(", 0 of 1 hits")
-    caching.forget(job)
+    caching.forget_use(job)
     use = compiled(job, reading, version=version)
     assert caching.summary(built(use)).endswith(", 1 of 1 hits")
     assert not job.private_cache.joinpath(use.toolchain if use else "").exists()
@@ -104,7 +104,7 @@ def test_the_runs_of_an_interrupted_build_are_counted_together(job: RecipeJob) -
     use = compiled(job, reading)
     assert use
     assert (use.lookups, use.hits) == (3, 2)
-    caching.forget(job)
+    caching.forget_use(job)
     use = compiled(job, reading)
     assert use
     assert use.hits == 1
@@ -150,8 +150,8 @@ def test_what_a_killed_build_changed_is_not_believed(job: RecipeJob) -> None:
     with caching.opened(job, choice, KNOWN, "0.26.1") as cache:
         assert cache
         overwrite(cache.folder / sha256(ACTION.encode()), b"spoilt")
-    assert not caching.is_believed(job)
-    assert caching.is_believed(job)
+    assert not caching.recover_entries(job)
+    assert caching.recover_entries(job)
 
 
 def test_faults_of_the_cache_are_a_note(job: RecipeJob, notes: list[str]) -> None:
@@ -175,7 +175,7 @@ def test_a_good_build_is_sent_and_another_host_hits_it(hosts: Hosts, notes: list
     compiled(writer, adding(ACTION))
     # Interrupted, and continued: both runs are of one build.
     use = compiled(writer, adding(OTHER))
-    caching.publish(writer, built(use))
+    caching.push_entries(writer, built(use))
     assert "Gave 2 results" in notes[-1]
     reader = hosts("reader")
     use = compiled(reader, reading)
@@ -190,13 +190,13 @@ def test_nothing_is_sent_where_the_host_file_forbids_it(
 ) -> None:
     asked = hosts("host")
     silent = with_cache(asked, **{**asked.host_file.cache.model_dump(), **table})
-    caching.publish(silent, built(compiled(silent, adding(ACTION))))
+    caching.push_entries(silent, built(compiled(silent, adding(ACTION))))
     assert backend.content == {}
 
 
 def test_an_offline_build_asks_no_server(hosts: Hosts, backend: Backend) -> None:
     offline = replace(hosts("host"), offline=True)
-    caching.publish(offline, built(compiled(offline, adding(ACTION))))
+    caching.push_entries(offline, built(compiled(offline, adding(ACTION))))
     assert (backend.asked, backend.content) == ([], {})
 
 
@@ -205,7 +205,7 @@ def test_a_compiler_that_changed_before_publish_sends_nothing(
 ) -> None:
     asked = hosts("host")
     compiled(asked, adding(ACTION))
-    caching.publish(asked, built(CacheUse(toolchain="b" * 64)))
+    caching.push_entries(asked, built(CacheUse(toolchain="b" * 64)))
     assert backend.content == {}
 
 
@@ -213,11 +213,11 @@ def test_a_file_that_is_damaged_on_the_server_is_sent_again_by_the_host_that_met
     hosts: Hosts, backend: Backend
 ) -> None:
     writer, reader = hosts("writer"), hosts("reader")
-    caching.publish(writer, built(compiled(writer, adding(ACTION))))
+    caching.push_entries(writer, built(compiled(writer, adding(ACTION))))
     name = f"/cas/{sha256(ACTION.encode())}"
     backend.content[name] = b"X" * len(ACTION)
     files.remove(writer.places.cache_entries)
-    caching.publish(reader, built(compiled(reader, adding(ACTION))))
+    caching.push_entries(reader, built(compiled(reader, adding(ACTION))))
     assert backend.content[name] == ACTION.encode()
 
 
@@ -227,7 +227,7 @@ def test_a_server_that_fails_is_a_note_of_publish(
     asked = hosts("host")
     use = compiled(asked, adding(ACTION))
     backend.status = 500
-    caching.publish(asked, built(use))
+    caching.push_entries(asked, built(use))
     assert "HTTP 500" in notes[-1]
 
 

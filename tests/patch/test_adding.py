@@ -127,7 +127,7 @@ def test_what_configure_wrote_is_no_edit_until_it_is_edited(
     written = make_file(job.places.tree / ".bazelrc", "build -c opt\n")
     bazelrc = Artefact.of(written)
     made = configured_of(bazelrc, written=(bazelrc,))
-    monkeypatch.setattr(stamps, "last", lambda *_: made)
+    monkeypatch.setattr(stamps, "last_result", lambda *_: made)
     (added,) = add(diff(text, "Edited."))
     assert added.files == (EDITED,)
     written.write_text("build\n", "utf-8")

@@ -41,9 +41,9 @@ def profiled(job: RecipeJob, **actions: float) -> None:
 def built(job: RecipeJob) -> RecipeJob:
     """Return a job whose compile needed two runs of Bazel."""
     profiled(job, small=1.0, large=60.0)
-    costs.note(job, Spent(100.0, 180.0, 2**30, 3 * 2**30))
+    costs.record_run(job, Spent(100.0, 180.0, 2**30, 3 * 2**30))
     profiled(job, large=50.0, last=70.0)
-    costs.note(job, Spent(49.0, 90.0, 2**29, 2**30))
+    costs.record_run(job, Spent(49.0, 90.0, 2**29, 2**30))
     stamps.write(job, COMPILE, {}, Built(target="//a", outputs=(), actions=3), Took(50.0, 2.0))
     return job
 
@@ -85,7 +85,7 @@ def test_events_of_other_types_than_bazels_are_left_out(built: RecipeJob) -> Non
     ]
     lines = ",\n".join(json.dumps(event) for event in events)
     built.places.profile.write_text(f"[\n{lines}\n]\n", "utf-8")
-    costs.note(built, Spent(1.0, 1.0, 1, 1))
+    costs.record_run(built, Spent(1.0, 1.0, 1, 1))
     assert costs.of(built, PIPELINE).bazel[-1].slowest == ()
 
 
@@ -96,7 +96,7 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
     path = job.places.profile
     twins = [line for line in path.read_text("utf-8").splitlines() if "action processing" in line]
     path.write_text("\n".join([path.read_text("utf-8"), *twins]), "utf-8")
-    costs.note(job, Spent(1.0, 1.0, 1, 1))
+    costs.record_run(job, Spent(1.0, 1.0, 1, 1))
     assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
 
 

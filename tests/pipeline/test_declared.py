@@ -43,7 +43,7 @@ def keys() -> Iterator[tuple[str, str]]:
 
 def depends(stage: Stage, request: RecipeJob) -> dict[str, str]:
     results: Results = Anything()  # type: ignore[assignment]
-    return stamps.parts(stage, request, results)
+    return stamps.part_checksums(stage, request, results)
 
 
 def changed(recipe: Recipe, table: str, key: str) -> Recipe:

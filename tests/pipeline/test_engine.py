@@ -407,8 +407,8 @@ def test_a_stamp_that_cannot_be_written_is_the_hosts_fault(
 @pytest.mark.parametrize("text", ["x", "-3", "0", "1.5", "\u0663"])
 def test_what_is_no_number_of_jobs_is_refused(text: str) -> None:
     with fails(RecipeError, "number"):
-        engine.jobs_asked(text)
+        engine.parse_jobs(text)
 
 
 def test_no_jobs_leave_it_to_the_memory() -> None:
-    assert (engine.jobs_asked(""), engine.jobs_asked("12")) == (None, 12)
+    assert (engine.parse_jobs(""), engine.parse_jobs("12")) == (None, 12)

@@ -62,7 +62,7 @@ def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
 
     def locked(programs: Programs | None) -> Lock:
         inputs = Inputs(mirror=repository, commit=pinned, epoch=0, programs=programs)
-        return external.known_lock(job, pins, inputs)
+        return external.lock_of_inputs(job, pins, inputs)
 
     found = locked(programs)
     names = [archive.names for archive in found.archives]
@@ -100,7 +100,9 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
     source = recipe.source.changed(commit=pinned)
     pins = RecipePins(source, recipe.bazel, FetchTable(substitutes=tables))
     repository = upstream / ".git"
-    assert [*ExternalRules(job, pins, repository).in_force(None).pins.fetch.substitutes] == ["gone"]
+    assert [
+        *ExternalRules(job, pins, repository).without_unneeded(None).pins.fetch.substitutes
+    ] == ["gone"]
 
     # A lock that was written where both were missing decides, whatever is here now.
     replaced = [
@@ -112,7 +114,7 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
         bazel=LockedBazel(version="1.0.0"),
         substitutes=tuple(replaced),
     )
-    assert ExternalRules(job, pins, repository).in_force(locked).pins == pins
+    assert ExternalRules(job, pins, repository).without_unneeded(locked).pins == pins
 
 
 @pytest.fixture

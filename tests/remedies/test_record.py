@@ -76,7 +76,7 @@ def configured(
         return RecipeJob(recipe=read, host_file=made.host_file, listener=listener)
 
     def run(job: RecipeJob, _: Recipe, *parts: Result) -> object:
-        monkeypatch.setattr(engine, "without_archives", lambda _: parts)
+        monkeypatch.setattr(engine, "prepare_tree", lambda _: parts)
         return stage(job, job.recipe, *parts)  # type: ignore[arg-type]
 
     stage = configure.run

@@ -185,7 +185,7 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
 
     def library(target: str) -> object:
         made = Built(target=target, outputs=(), actions=1)
-        return nccl._place(tree_of(built), made)
+        return nccl._bazel_library(tree_of(built), made)
 
     fault = failing(lambda: library("//tensorflow:other"), RecipeError)
     line = find_text(r"\[compile\] (target = \".*\")", fault.remedy)
@@ -258,7 +258,7 @@ def read(job: RecipeJob, wheel: Path, table: VerifyTable) -> Sequence[Check]:
     """Read a wheel as the stage does before it installs it."""
     host = facts_of(python=".".join(map(str, sys.version_info[:3])))
     artefact = Artefact.of(wheel)
-    return list(verify._read(job, artefact, table, job.recipe.host, host))
+    return list(verify._read_wheel(job, artefact, table, job.recipe.host, host))
 
 
 @pytest.mark.parametrize(

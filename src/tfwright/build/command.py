@@ -80,7 +80,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
         name: options[name] for name in ("until", "again", "fresh", "offline", "wait", "cache")
     }
     # What is verified was built from all that the recipe pins.
-    job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), all_inputs=bool(by), **asked)
+    job = job_of(recipe, jobs=engine.parse_jobs(options["jobs"]), all_inputs=bool(by), **asked)
     built: dict[str, str] = {}
     if by:
         from tfwright.build import verified
@@ -184,7 +184,7 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
     """Open a shell in a stage's directory, with the environment of its first command."""
     from tfwright.pipeline import engine
 
-    engine.enter(job_of(recipe), stage)
+    engine.open_shell(job_of(recipe), stage)
 
 
 @task(

@@ -81,7 +81,7 @@ def published_wheel(job: RecipeJob) -> Path:
 
     Raises RecipeError if the wheelhouse has none.
     """
-    result = stamps.last(job, "publish", Published)
+    result = stamps.last_result(job, "publish", Published)
     if result is None or not result.wheel.path.is_file():
         raise RecipeError(
             f"The wheelhouse has no wheel of {job.recipe.name} to compare with",
@@ -132,12 +132,12 @@ def host_changes(job: RecipeJob, original: Path) -> list[str]:
     if record is None:
         return []
     # Compiler and Python of a recipe with an image are the image's.
-    with containers.around(job, "check"):
+    with containers.stage_container(job, "check"):
         interpreter = pythons.find(job.recipe.host.python, job.host_file)
         if interpreter is None:
             return []
         facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
-    here = host_facts.found(job.recipe, job.host_file, facts)
+    here = host_facts.for_record(job.recipe, job.host_file, facts)
     pairs: dict[str, tuple[object, object]] = {
         name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
     }
@@ -145,7 +145,7 @@ def host_changes(job: RecipeJob, original: Path) -> list[str]:
     # Another version of the compressor packs the same files into other bytes.
     pairs["deflate"] = record.sealer.deflate, sealer.deflate
     pairs["tfwright"] = record.sealer.version, sealer.version
-    inputs = stamps.last(job, "fetch", Inputs)
+    inputs = stamps.last_result(job, "fetch", Inputs)
     # Only a fetch on this host knows which Bazel binary it would run.
     if inputs and inputs.programs:
         pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256

@@ -50,7 +50,7 @@ def pack(
     what cannot be the bundle or a part of it.
     """
     # Before anything is fetched, which may take hours.
-    job.insist_on_pinned_bazel("The bundle")
+    job.check_pinned_bazel("The bundle")
     if to.is_dir():
         raise RecipeError(
             f"--output {to} is a directory",
@@ -181,7 +181,7 @@ def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
             f"run 'invoke lock --recipe {job.argument}' first"
         )
     # The target Python may be that of an image, and then runs only there.
-    with containers.around(job, "fetch"):
+    with containers.stage_container(job, "fetch"):
         for use, pins in wanted.items():
             if not pins:
                 continue

@@ -59,7 +59,7 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     if pinned and not image.path_of(job.places.vault, pinned.digest).is_dir():
         # A look downloads nothing: the build will pull the image, and examine it then.
         return (), found
-    with containers.around(job, "check"):
+    with containers.stage_container(job, "check"):
         host = probes.here()
         found += requirements.examine(job.recipe, job.host_file, host)
         facts = inventory.HostInventory(job.recipe, job.host_file, host).take()

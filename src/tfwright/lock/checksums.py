@@ -147,7 +147,7 @@ def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArch
     if not table.git:
         return WantedArchive(name, PLACEHOLDER, table.urls, substitute=True)
     # Only the rule says into which directory the commit is packed, and into a zip or not.
-    repository = external.repository(job, job.recipe.source)
+    repository = external.fetch_commit(job, job.recipe.source)
     rules = ExternalRules(job, RecipePins.of(job.recipe), repository).rules()
     return substitutes.wanted_archive(
         name, table, substitutes.replaced_archive(name, rules.repositories)

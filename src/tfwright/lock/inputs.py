@@ -85,12 +85,12 @@ def _sought(job: RecipeJob) -> list[WantedArchive]:
         repository, programs = made.mirror, made.programs
     except (RecipeError, SupplyError) as fault:
         job.listener.note(f"fetch stops; the sources are asked all the same: {fault.what}")
-        repository, programs = external.repository(job, job.recipe.source), None
+        repository, programs = external.fetch_commit(job, job.recipe.source), None
         rules = ExternalRules(job, RecipePins.of(job.recipe), repository).rules()
         fetch = job.recipe.fetch
         kept = substitutes.fitting(fetch.substitutes, rules.repositories)
         job = replace(job, recipe=job.recipe.changed(fetch=fetch.changed(substitutes=kept)))
-    reached = ExternalRules(job, RecipePins.of(job.recipe), repository, programs).held()
+    reached = ExternalRules(job, RecipePins.of(job.recipe), repository, programs).from_vault()
     return reach.wanted_archives(reached.rules, job.recipe.fetch.substitutes, locked)
 
 
@@ -101,14 +101,14 @@ def write(job: RecipeJob, path: Path) -> Lock:
     that knows that is never replaced by one that does not: then HostError or the reason is raised.
     Raises HostError too where this host has another Bazel in place of the recipe's.
     """
-    job.insist_on_pinned_bazel("The lock file")
+    job.check_pinned_bazel("The lock file")
     # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
     inputs = fetched(free)
     wanted, fault = _wanted(free, inputs)
-    recipe = free.recipe.changed(fetch=inputs.taken(free.recipe.fetch))
+    recipe = free.recipe.changed(fetch=inputs.used_substitutes(free.recipe.fetch))
     here = ExternalRules(free, RecipePins.of(recipe), inputs.mirror, inputs.programs)
-    found = here.lock(here.held(), wanted)
+    found = here.lock(here.from_vault(), wanted)
     added = {
         "requirements": _requirements(free, inputs),
         "toolkit": locking.toolkit(free.recipe.toolkit),
@@ -155,9 +155,9 @@ def _wanted(
         made = engine.build(replace(job, until="configure", all_inputs=True))
         recipe, tree, configured = job.recipe, made.of(Tree), made.of(Configured)
         # Where the build runs it: this host may not have the libraries that it wants.
-        with containers.around(job, "compile"):
+        with containers.stage_container(job, "compile"):
             bazel = Invocation.of(job, recipe.compile, inputs, tree, configured)
-            return attempts.repositories(bazel), None
+            return attempts.needed_repositories(bazel), None
     # Not raised: the rest of the lock is worth writing, and the caller reports the fault.
     except TfwrightError as fault:
         return None, fault
@@ -177,6 +177,6 @@ def _requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequiremen
         )
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
     pins = [line.partition(" --hash")[0] for line in wanted]
-    with containers.around(job, "fetch"), files.scratch() as folder:
+    with containers.stage_container(job, "fetch"), files.scratch() as folder:
         packages.bring(inputs.python, pins, folder, job.log("lock-python"))
         return locking.requirements(wanted, folder)

@@ -156,7 +156,7 @@ class PipelineBuilder:
                 raise HostError(str(finding), remedy=finding.remedy)
         made = engine.build(job)
         wheel = self._versioned(order, job, made)
-        caching.publish(job, made.of(Built))
+        caching.push_entries(job, made.of(Built))
         report = inspection.inspect(wheel)
         try:
             inspection.check_sound(report)
@@ -387,14 +387,14 @@ def _later_stages(until: str) -> tuple[str, ...]:
 def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:
     """Return the seconds of each stage up to the one that failed; `begun` is when the build was."""
     # Those after it, and those that a night does not run, have stamps of earlier builds.
-    without, stages = (until, *_later_stages(until)), engine.wanted(job)
+    without, stages = (until, *_later_stages(until)), engine.wanted_stages(job)
     stamped = {
         stage.name: stamps.read(job, stage.name) for stage in stages if stage.name not in without
     }
     found = {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
     if until in STAGES:
         # It has no stamp: it began when the stage before it left its own, or with the build.
-        before = [stamps.written(job, stage) for stage in stages if stage.name in found]
+        before = [stamps.written_at(job, stage) for stage in stages if stage.name in found]
         found[until] = round(max(0.0, time.time() - max([begun, *before])), 2)
     return found
 

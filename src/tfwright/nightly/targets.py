@@ -182,7 +182,7 @@ def _programs(job: RecipeJob) -> Mapping[str, str]:
     if interpreter is None:
         return {"the target Python": "none"}
     facts = host_facts.facts(recipe, settings, probes.here(), interpreter)
-    found = host_facts.found(recipe, settings, facts)
+    found = host_facts.for_record(recipe, settings, facts)
     versions = {name: getattr(found, program) for name, program in PROGRAMS.items()}
     return {name: version for name, version in versions.items() if version}
 

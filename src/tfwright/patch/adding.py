@@ -97,7 +97,7 @@ def add(
     """
     found = reading.read(file)
     tree = writing.tree_of(job)
-    edited = sorted({*tree.changed(), *tree.strangers()} - edits.of_configure(job))
+    edited = sorted({*tree.changed(), *tree.strangers()} - edits.configure_output(job))
     if edited:
         raise RecipeError(
             f"{tree.place} holds edits that are in no patch yet",

@@ -51,7 +51,7 @@ def patch(
 
     job, path = job_of(recipe), recipes.editable(recipe)
     # A build that runs would change the tree meanwhile.
-    with engine.occupied(job):
+    with engine.recipe_lock(job):
         if add:
 
             def ask(said: PatchHeader) -> PatchHeader:

@@ -80,7 +80,7 @@ def make(
     taken = filter(None, map(_number_of, (*source.patches, *map(str, others))))
     inner = f"{folder}/{max(taken, default=0) + 1:04}-{words}.patch"
     target = patches_of(path) / inner
-    but = edits.of_configure(job)
+    but = edits.configure_output(job)
     changed = _write(tree, target, as_text(header), but, also)
     # The patch is written first: a recipe must never name a file that does not exist.
     toml_editing.put(path, ("source", "patches"), [*source.patches, inner])
@@ -94,7 +94,7 @@ def tree_of(job: RecipeJob) -> WorkTree:
     """
     tree, source = WorkTree(job.places.tree), job.recipe.source
     if not tree.exists():
-        repository = external.repository(job, source)
+        repository = external.fetch_commit(job, source)
         tree.check_out(patched_tree.make(tree.place, source, repository, source.commit))
     return tree
 
@@ -125,7 +125,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
     # Without it the tree counts as none, should this be interrupted.
     files.remove(tree.state)
     # Earlier patches go into the index, so that the difference holds this patch alone.
-    repository = external.repository(job, source)
+    repository = external.fetch_commit(job, source)
     try:
         content = patched_tree.make(tree.place, before, repository, source.commit)
     except RecipeError as fault:
@@ -142,7 +142,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
     tree.check_out(content)
     # What the patch changes comes into the files, as far as it fits.
     base = merging.base_of(path)
-    original = external.repository(job, source.changed(commit=base)) if base else None
+    original = external.fetch_commit(job, source.changed(commit=base)) if base else None
     Merge(tree.place, original, base, job.listener.note).carry(path)
     if not (tree.changed() or tree.strangers()):
         tree.discard()

@@ -42,8 +42,8 @@ class CacheRecord(BaseModel):
         found = json_text.load_or_none(job.places.cache_entries, cls)
         return found if found and found.toolchain == toolchain else cls(toolchain=toolchain)
 
-    def keep(self, job: Job, **changes: object) -> None:
-        """Write it down, with some changes."""
+    def save(self, job: Job, **changes: object) -> None:
+        """Write it to the job's file, with some changes."""
         files.write(job.places.cache_entries, self.model_copy(update=changes).model_dump_json())
 
 
@@ -77,7 +77,7 @@ class CompilerChoice:
         return toolchain.of_host(compilers, self.python, self.host.cuda, memo, native=native)
 
 
-def is_believed(job: Job) -> bool:
+def recover_entries(job: Job) -> bool:
     """Take in what a killed build left in its cache; say whether what it built is to be believed.
 
     Raises HostError if the secret that the host file names cannot be used.
@@ -103,7 +103,7 @@ def opened(
         secret = read_secret(job.host_file.cache_secret)
         try:
             if not obstacle:
-                cache = _laid_out(job, compilers, secret, version)
+                cache = _lay_out(job, compilers, secret, version)
         except OSError as fault:
             obstacle = f"{job.host_file.cache_directory} cannot be used ({fault.strerror})"
         if obstacle:
@@ -111,7 +111,7 @@ def opened(
     yield cache
 
 
-def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) -> PrivateCache:
+def _lay_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) -> PrivateCache:
     """Lay out the entries of this toolchain, with those of the server. Raises OSError."""
     root = job.host_file.cache_directory
     store = _store(job)
@@ -131,7 +131,7 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
         remote.close()
         _note_transfer(job, "Took", cache.fetched, remote, "from")
         written = CacheRecord.of(job, digest)
-        written.keep(job, damaged=tuple(sorted(remote.damaged | {*written.damaged})))
+        written.save(job, damaged=tuple(sorted(remote.damaged | {*written.damaged})))
     return cache
 
 
@@ -151,7 +151,7 @@ def _note_transfer(job: Job, did: str, actions: int, remote: RemoteCache, to: st
         job.listener.note(f"{did} {actions:,} results ({size}) {to} the cache server")
 
 
-def planned(job: Job, known: Mapping[str, str], version: str) -> str:
+def planned_path(job: Job, known: Mapping[str, str], version: str) -> str:
     """Return where a Bazel of a version, with these flags, would find the cache; empty for none."""
     if not job.host_file.cache.enabled or _obstacle(known, version):
         return ""
@@ -173,19 +173,19 @@ def flags(known: Mapping[str, str], address: str) -> Iterator[str]:
             yield "--remote_download_outputs=all"
 
 
-def forget(job: Job) -> None:
+def forget_use(job: Job) -> None:
     """Forget what the cache did for earlier runs of Bazel: nothing of what they made is left."""
     if written := json_text.load_or_none(job.places.cache_entries, CacheRecord):
-        written.keep(job, actions=(), use=None)
+        written.save(job, actions=(), use=None)
 
 
-def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
+def record_use(job: Job, cache: PrivateCache | None) -> CacheUse | None:
     """Take in what Bazel left, and write down what the cache did for it.
 
     Returns what it did for all runs of the build: an interrupted one took its hits in several.
     """
     if cache is None:
-        forget(job)
+        forget_use(job)
         return None
     cache.take_in()
     use = cache.use
@@ -195,14 +195,14 @@ def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
         usage.add(job.host_file.cache_directory, build)
     written = CacheRecord.of(job, use.toolchain)
     total = written.use.plus(use) if written.use else use
-    written.keep(job, use=total, actions=tuple(dict.fromkeys((*written.actions, *cache.actions))))
+    written.save(job, use=total, actions=tuple(dict.fromkeys((*written.actions, *cache.actions))))
     if use.faults:
         listed = ", ".join(f"{what} ({count}x)" for what, count in sorted(use.faults.items()))
         job.listener.note(f"What the cache could not answer was built: {listed}")
     return total
 
 
-def publish(job: Job, built: Built) -> None:
+def push_entries(job: Job, built: Built) -> None:
     """Send what a good build took from the cache and added to the host file's server.
 
     Whatever goes wrong makes a note: other hosts then have to compile for themselves.
@@ -223,7 +223,7 @@ def publish(job: Job, built: Built) -> None:
     remote.close()
     _note_transfer(job, "Gave", len(sent), remote, "to")
     if sent:
-        written.keep(job, damaged=())
+        written.save(job, damaged=())
     for fault, count in sending.faults.items():
         job.listener.note(f"The cache server did not get everything: {fault} ({count}x)")
 

@@ -26,18 +26,18 @@ CLIENT_FILES = ("/etc/pip.conf", "~/.config/pip", "~/.pip", "/etc/ssl/certs")
 
 
 @contextmanager
-def around(job: RecipeJob, stage: str) -> Iterator[None]:
+def stage_container(job: RecipeJob, stage: str) -> Iterator[None]:
     """Let a stage's programs run in the recipe's image, if it names one.
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.
     """
     # Asked before the import: most recipes name no image, and need no engine.
-    if not encloses(job, stage):
+    if not has_container(job, stage):
         yield
         return
     from tfwright.tools.container import engine
 
-    bring(job)
+    pull_image(job)
     # The container sees build_out, and has a /tmp of its own.
     temporary = job.places.own / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def around(job: RecipeJob, stage: str) -> Iterator[None]:
             files.remove(temporary)
 
 
-def bring(job: RecipeJob) -> None:
+def pull_image(job: RecipeJob) -> None:
     """Pull the recipe's image from its registry if the vault lacks it.
 
     Already the first stage runs in it, so that this cannot wait for `fetch`. Raises SupplyError.
@@ -66,7 +66,7 @@ def bring(job: RecipeJob) -> None:
     registry.pull(pinned.name, pinned.digest, vault)
 
 
-def encloses(job: RecipeJob, stage: str) -> bool:
+def has_container(job: RecipeJob, stage: str) -> bool:
     """Say whether a stage's programs run in a container."""
     return job.recipe.host.image is not None and stage in ENCLOSED
 
@@ -74,7 +74,7 @@ def encloses(job: RecipeJob, stage: str) -> bool:
 def steps(job: RecipeJob, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
     # Also for recipes without an image, so that callers need not ask.
-    if not encloses(job, stage):
+    if not has_container(job, stage):
         return ()
     from tfwright.tools.container import engine
 

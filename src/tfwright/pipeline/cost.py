@@ -57,7 +57,7 @@ class Cost:
         return _slowest(action for run in self.bazel for action in run.slowest)
 
 
-def note(job: Job, spent: Spent) -> None:
+def record_run(job: Job, spent: Spent) -> None:
     """Keep what a run of Bazel took, with its slowest actions."""
     run = Run(spent, _slowest(profiles.read(job.places.profile)))
     # A line for each run: a killed Bazel must not take the runs before it along.

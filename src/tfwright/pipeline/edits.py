@@ -13,9 +13,9 @@ from tfwright.tools import files
 from tfwright.tools.git.work_tree import WorkTree
 
 
-def of_configure(job: Job) -> frozenset[str]:
+def configure_output(job: Job) -> frozenset[str]:
     """Return the files of a recipe's tree that hold what ./configure wrote, which is no edit."""
-    made = stamps.last(job, "configure", Configured)
+    made = stamps.last_result(job, "configure", Configured)
     # A directory that was moved may have left a link.
     tree = job.places.tree.resolve()
     written = ((each.path.resolve(), each.sha256) for each in (made.written if made else ()))
@@ -26,7 +26,7 @@ def of_configure(job: Job) -> frozenset[str]:
     )
 
 
-def keep(job: Job) -> None:
+def save(job: Job) -> None:
     """Put the edits that are in no patch into a file, before the tree is made again or removed."""
     tree = WorkTree(job.places.tree)
     if not tree.exists():
@@ -34,9 +34,11 @@ def keep(job: Job) -> None:
     # Of a repository that is damaged, git cannot say what was edited.
     with suppress(TfwrightError):
         # A checkout that was interrupted lacks files.
-        if not stamps.last(job, "source", Tree) and tree.fields("ls-files", "--deleted", "-z"):
+        if not stamps.last_result(job, "source", Tree) and tree.fields(
+            "ls-files", "--deleted", "-z"
+        ):
             return
-        if diff := tree.difference(context=3, but=of_configure(job)):
+        if diff := tree.difference(context=3, but=configure_output(job)):
             names = (job.places.own / f"edits-{number}.patch" for number in count(1))
             place = next(name for name in names if not name.exists())
             files.write(place, diff.encode("utf-8", "surrogateescape"))

@@ -60,44 +60,44 @@ def build(job: RecipeJob) -> Results:
     TfwrightError that names its stage.
     """
     # The lock comes first: --fresh would remove the tree under another build's compiler.
-    with occupied(job):
+    with recipe_lock(job):
         # Asked before anything is fetched: publish would find out only hours later.
-        insist_on_own_wheel(job)
+        check_wheel_name(job)
         if job.fresh:
-            _clear(job)
+            _remove_outputs(job)
         made = Results()
-        for stage in wanted(job):
+        for stage in wanted_stages(job):
             decision = decide(stage, job, made, renew=True)
             if decision.kept:
                 job.listener.kept(stage.name)
                 made[stage.makes] = decision.kept
                 continue
             # Before the run: what changes meanwhile must make the next build run the stage again.
-            depends = stamps.parts(stage, job, made)
+            depends = stamps.part_checksums(stage, job, made)
             job.listener.started(stage.name, decision.why)
             for heading, text in stage.warnings(job):
                 job.listener.note(f"{heading}: {text}")
-            begun, before = time.monotonic(), _processor()
-            with _named(stage, job), disk.as_host_error():
+            begun, before = time.monotonic(), _cpu_seconds()
+            with _naming_stage(stage, job), disk.as_host_error():
                 if stage.makes is Tree:
-                    edits.keep(job)
+                    edits.save(job)
                 # Before it runs, so that a crash leaves no false stamp.
                 stamps.path(job, stage.name).unlink(missing_ok=True)
                 if stage.name == job.again:
                     files.remove(job.places.configured)
-                _empty(job.places.home)
-                with _closed_off(job, stage), containers.around(job, stage.name):
+                _clear_home(job.places.home)
+                with _network_closed(job, stage), containers.stage_container(job, stage.name):
                     made[stage.makes] = stage.run(job, made)
                 seconds = time.monotonic() - begun
                 # The stamp is written last, so it never speaks of a stage that was interrupted.
                 if stage.cached:
-                    took = Took(seconds, _processor() - before)
+                    took = Took(seconds, _cpu_seconds() - before)
                     stamps.write(job, stage, depends, made[stage.makes], took)
             job.listener.finished(stage.name, seconds)
         return made
 
 
-def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
+def prepare_tree(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
     """Return what ./configure runs with, for a caller that holds the recipe's lock.
 
     Of all inputs only the tree's commit, Bazel and the packages of Python are brought.
@@ -105,9 +105,9 @@ def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
     # A build with nothing to do needs none of it.
     from tfwright.pipeline import external
 
-    edits.keep(job)
+    edits.save(job)
     recipe, source = job.recipe, job.recipe.source
-    repository = external.repository(job.job, source)
+    repository = external.fetch_commit(job.job, source)
     # What it notes is for a build.
     host = check.run(replace(job.job, listener=SILENCE), recipe)
     inputs = Inputs(
@@ -120,7 +120,7 @@ def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
 
 
 @contextmanager
-def _named(stage: Stage, job: RecipeJob) -> Iterator[None]:
+def _naming_stage(stage: Stage, job: RecipeJob) -> Iterator[None]:
     """Let an error say in which stage of which recipe it was raised."""
     try:
         yield
@@ -130,7 +130,7 @@ def _named(stage: Stage, job: RecipeJob) -> Iterator[None]:
 
 
 @contextmanager
-def occupied(job: RecipeJob) -> Iterator[None]:
+def recipe_lock(job: RecipeJob) -> Iterator[None]:
     """Keep every other command away from the recipe's directory while the block runs."""
     # Not every command has --wait, and a remedy must be one that can be typed.
     remedy = file_lock.REMEDY if job.wait is None else "Wait until that has ended, or add --wait."
@@ -139,7 +139,7 @@ def occupied(job: RecipeJob) -> Iterator[None]:
         yield
 
 
-def insist_on_own_wheel(job: RecipeJob) -> None:
+def check_wheel_name(job: RecipeJob) -> None:
     """Refuse a first build whose wheel would replace the one of another recipe in the wheelhouse.
 
     Raises RecipeError naming the other recipe.
@@ -170,8 +170,8 @@ def plan(job: RecipeJob, *, blocked: bool = False) -> Iterator[Planned]:
     """
     made = Results()
     # Only for showing commands: what earlier builds made may no longer hold.
-    earlier = stamps.latest(job, PIPELINE)
-    for stage in wanted(job):
+    earlier = stamps.last_results(job, PIPELINE)
+    for stage in wanted_stages(job):
         missing = [kind for kind in stage.needs if kind not in made]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
@@ -182,7 +182,7 @@ def plan(job: RecipeJob, *, blocked: bool = False) -> Iterator[Planned]:
             if decision.kept:
                 made[stage.makes] = decision.kept
             elif not (stage.cached or blocked):
-                with containers.around(job, stage.name):
+                with containers.stage_container(job, stage.name):
                     made[stage.makes] = stage.run(job, made)
         known = earlier if missing else {**earlier, **made}
         yield Planned(stage, why, partial(_steps, stage, job, known))
@@ -193,9 +193,9 @@ def _steps(stage: Stage, job: RecipeJob, made: Known) -> Sequence[Step]:
     return (*containers.steps(job, stage.name), *stage.steps(job, made))
 
 
-def wanted(job: Job) -> list[Stage]:
+def wanted_stages(job: Job) -> list[Stage]:
     """Return the stages up to the job's last one."""
-    return list(PIPELINE[: _names().index(job.until) + 1])
+    return list(PIPELINE[: _stage_names().index(job.until) + 1])
 
 
 def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) -> Decision:
@@ -214,9 +214,9 @@ def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) 
     except ValueError:
         return Decision("its stamp is from another version of tfwright")
     # The cheap questions first: digests at hand, then the state of files, then walks of the tree.
-    if change := stamps.changed(stamp, stamps.parts(stage, job, made)):
+    if change := stamps.first_change(stamp, stamps.part_checksums(stage, job, made)):
         # Stamps on disk name a result by its class, and people know it by its stage.
-        names = {stamps.part_of(other.makes): f"the result of {other.name}" for other in PIPELINE}
+        names = {stamps.part_name(other.makes): f"the result of {other.name}" for other in PIPELINE}
         part, how = change
         return Decision(f"{names.get(part, part)} {how}")
     seen = stamps.states(result)
@@ -227,7 +227,7 @@ def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) 
     return Decision("", result)
 
 
-def _empty(home: Path) -> None:
+def _clear_home(home: Path) -> None:
     """Leave nothing in the home of programs that would steer one: no .pydistutils.cfg, no pip.conf.
 
     The Bazel that ./configure asks for its version unpacks itself there each time: one that was
@@ -243,7 +243,7 @@ def _empty(home: Path) -> None:
 
 
 @contextmanager
-def _closed_off(job: RecipeJob, stage: Stage) -> Iterator[None]:
+def _network_closed(job: RecipeJob, stage: Stage) -> Iterator[None]:
     """Take the network away from the programs of an offline build, which proves that it needs none.
 
     The check makes nothing, and a container has no network by itself.
@@ -251,7 +251,7 @@ def _closed_off(job: RecipeJob, stage: Stage) -> Iterator[None]:
     from tfwright.tools.process import isolation
 
     # An enclosure costs a few namespaces, so it is opened only where a program may run.
-    if not job.offline or not stage.cached or containers.encloses(job, stage.name):
+    if not job.offline or not stage.cached or containers.has_container(job, stage.name):
         yield
     elif obstacle := isolation.obstacle():
         job.listener.note(f"Programs of this stage have a network: {obstacle}")
@@ -261,8 +261,8 @@ def _closed_off(job: RecipeJob, stage: Stage) -> Iterator[None]:
             yield
 
 
-def _processor() -> float:
-    """Return the processor seconds of this process and of its children that have ended."""
+def _cpu_seconds() -> float:
+    """Return the processor seconds of this process and of its ended children."""
     # The fifth number is elapsed time, not that of a processor.
     return sum(os.times()[:4])
 
@@ -281,15 +281,15 @@ def clean(job: Job, *, caches: bool = False) -> None:
             for lock in places.build_out.glob("*/lock"):
                 if lock != places.lock:
                     held.enter_context(file_lock.locked(lock, "removing the caches"))
-        _clear(job)
+        _remove_outputs(job)
         shared = (places.git, places.vault, job.host_file.cache_directory)
         for path in shared if caches else ():
             files.remove(path)
 
 
-def _clear(job: Job) -> None:
+def _remove_outputs(job: Job) -> None:
     """Remove what was built of a recipe whose lock is held."""
-    edits.keep(job)
+    edits.save(job)
     places = job.places
     for path in (
         # First: a clean that is interrupted must leave no stamp of files that are gone.
@@ -310,15 +310,15 @@ def _clear(job: Job) -> None:
 
 def check_stages(until: str, again: str = "") -> None:
     """Raise RecipeError unless both are stages, and `again` is not after `until`."""
-    last = _names().index(stage_named(until).name)
-    if again and _names().index(stage_named(again).name) > last:
+    last = _stage_names().index(stage_named(until).name)
+    if again and _stage_names().index(stage_named(again).name) > last:
         raise RecipeError(
             f"Stage {again!r} is not run again by a build that ends with {until!r}",
             remedy=f"Add --until {again}, or a later stage.",
         )
 
 
-def jobs_asked(text: str) -> int | None:
+def parse_jobs(text: str) -> int | None:
     """Return the number of jobs that the user typed; None if the user typed nothing.
 
     Raises RecipeError unless the text is a whole number from 1 to 9999.
@@ -336,7 +336,7 @@ def jobs_asked(text: str) -> int | None:
     return int(text)
 
 
-def _names() -> list[str]:
+def _stage_names() -> list[str]:
     return [stage.name for stage in PIPELINE]
 
 
@@ -346,8 +346,8 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     raise RecipeError(
-        f"Unknown stage {name!r}{guess(name, _names())}",
-        remedy=f"The stages are: {', '.join(_names())}.",
+        f"Unknown stage {name!r}{guess(name, _stage_names())}",
+        remedy=f"The stages are: {', '.join(_stage_names())}.",
     )
 
 
@@ -355,10 +355,10 @@ OF_A_BUILD = ("--build_event_json_file=", "--profile=", "--disk_cache=", "--remo
 """Options of Bazel that say where the record of a build goes, or which cache tfwright serves."""
 
 
-def enter(job: RecipeJob, name: str) -> NoReturn:
+def open_shell(job: RecipeJob, name: str) -> NoReturn:
     """Become a shell in a stage's directory, with the environment of the stage's first command."""
     stage = stage_named(name)
-    steps = stage.steps(job, stamps.latest(job, PIPELINE))
+    steps = stage.steps(job, stamps.last_results(job, PIPELINE))
     command = next((step for step in steps if isinstance(step, Command)), None)
     if command is None:
         raise RecipeError(
@@ -382,10 +382,10 @@ def enter(job: RecipeJob, name: str) -> NoReturn:
     # The user's own start-up files would set PATH, and so another environment than the stage's.
     shell = ("/bin/bash", "--norc", "--noprofile")
     entered = Command(shell, command.cwd, {**command.env, **terminal})
-    if containers.encloses(job, name):
+    if containers.has_container(job, name):
         from tfwright.tools.container.engine import opened
 
-        containers.bring(job)
+        containers.pull_image(job)
         with opened(containers.plan(job, name)) as container:
             sys.exit(show(container.command(entered, terminal=True, echo=True)))
     become(entered)

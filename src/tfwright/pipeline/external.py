@@ -58,7 +58,7 @@ def origin(job: Job, url: str) -> Origin:
     return Origin.of(job.host_file.mirror_of(url) or url)
 
 
-def repository(job: Job, source: SourceTable, *, about_branch: bool = False) -> Path:
+def fetch_commit(job: Job, source: SourceTable, *, about_branch: bool = False) -> Path:
     """Bring the pinned commit into the mirror of its repository, and return the mirror.
 
     `about_branch` says whether to note where the branch is now. Raises SupplyError if the
@@ -141,7 +141,7 @@ class ExternalRules:
         )
         return found + of_bazel if of_bazel else found
 
-    def in_force(self, locked: Lock | None) -> Self:
+    def without_unneeded(self, locked: Lock | None) -> Self:
         """Return the same without the substitutes whose pinned archives can be had.
 
         Those are the ones that say ``only_if_missing``. The lock decides, where there is one.
@@ -162,7 +162,7 @@ class ExternalRules:
             had = [one.name for one in wanted if one.sha256 in ways]
         return replace(self, pins=replace(self.pins, fetch=fetch.without(had)))
 
-    def bring(self, locked: Lock | None) -> Reached:
+    def fetch(self, locked: Lock | None) -> Reached:
         """Bring what the rules lead to into the vault.
 
         Without a lock it is not known yet what Bazel will want, so that a file which no source gave
@@ -203,7 +203,7 @@ class ExternalRules:
             job.listener.note(text)
         return reached
 
-    def held(self) -> Reached:
+    def from_vault(self) -> Reached:
         """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
         kept = store(self.job)
 
@@ -218,7 +218,7 @@ class ExternalRules:
         self, obtain: Callable[[Sequence[WantedArchive]], Supply], *, offline: bool
     ) -> Suppliers:
         job, pins = self.job, self.pins
-        cloning = partial(clone, job, offline=offline)
+        cloning = partial(fetch_clone, job, offline=offline)
         readings, tables = Readings(job.places.readings), pins.fetch.substitutes
         return Suppliers(store(job), obtain, cloning, tables, readings, self.environment, self.text)
 
@@ -238,7 +238,7 @@ class ExternalRules:
             )
         # The tree as well: the commit's id changes when history is rewritten, the content need not.
         tree = GitRepository(self.repository).tree_of(source.commit)
-        pinned = substituted(self.pins, reached.rules)
+        pinned = replaced_checksums(self.pins, reached.rules)
         digests = patched_tree.digests(source).items()
         known = Lock(
             tensorflow=Tensorflow(commit=source.commit, tree=tree),
@@ -250,25 +250,25 @@ class ExternalRules:
         return lock.with_downloads(known, reached.rules, store(self.job).sizes(), wanted)
 
 
-def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
+def fetch_clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
     """Bring a commit that a rule clones to this host, and return its repository."""
     if not offline:
         job.listener.progress(Progress(0, 1, "commits", wanted.remote))
     return clones.fetch(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
 
 
-def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
+def lock_of_inputs(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     """Return the lock that would fit what was brought for a recipe that has none.
 
     Nothing is downloaded, and nothing is reported.
     """
     # The stage that asks, seal, was promised no network; fetch has brought everything.
-    pins = replace(pins, fetch=inputs.taken(pins.fetch))
+    pins = replace(pins, fetch=inputs.used_substitutes(pins.fetch))
     external = ExternalRules(job, pins, inputs.mirror, inputs.programs)
-    return external.lock(external.held())
+    return external.lock(external.from_vault())
 
 
-def registry(job: Job, found: Rules) -> dict[str, str]:
+def registry_files(job: Job, found: Rules) -> dict[str, str]:
     """Return the files of module registries that are in the vault, checksum by path."""
     kept = store(job)
     return {
@@ -291,7 +291,7 @@ def unpinned_downloads(found: Rules) -> list[Unpinned]:
     ]
 
 
-def substituted(pins: RecipePins, found: Rules) -> dict[str, str]:
+def replaced_checksums(pins: RecipePins, found: Rules) -> dict[str, str]:
     """Return the checksums of the pinned archives that the recipe replaces, by repository."""
     return {
         name: substitutes.replaced_archive(name, found.repositories).sha256

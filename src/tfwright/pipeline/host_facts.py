@@ -30,11 +30,11 @@ def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) ->
         named=tuple(dict.fromkeys(filter(None, (line.value for line in named)))),
         cuda=toolkit,
         cudnn=cudnn,
-        toolkit=_digest(recipe, host_file, toolkit),
+        toolkit=_toolkit_digest(recipe, host_file, toolkit),
     )
 
 
-def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
+def _toolkit_digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     """Return one digest for the toolkit and its compiler, as their records state them.
 
     Raises SupplyError where a file of them is not as its record says: Bazel does not look.
@@ -57,7 +57,7 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
-def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
+def for_record(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
     """Return what of the host takes part in the bytes: versions, not places."""
     from tfwright.host import nvidia
     from tfwright.wheel.seal.build_record import Found

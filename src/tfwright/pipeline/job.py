@@ -188,7 +188,7 @@ class RecipeJob(Job):
         job = cls(recipe=recipe, host_file=settings.of(recipe), locked=locked, **options)
         return job if cache else job.without_cache()
 
-    def insist_on_pinned_bazel(self, made: str) -> None:
+    def check_pinned_bazel(self, made: str) -> None:
         """Raise HostError where this host has another Bazel: what is `made` names the pinned one.
 
         Each version of Bazel has archives of its own, which lock files and bundles hold.

@@ -100,26 +100,26 @@ class Inputs(Result):
     whole: bool = True
     """Whether the archives are among it, without which nothing can be compiled."""
 
-    def taken(self, table: FetchTable) -> FetchTable:
+    def used_substitutes(self, table: FetchTable) -> FetchTable:
         """Return what a recipe's table amounts to: a substitute may not have been needed."""
         return table.without(table.other_bytes.keys() - self.substitutes.keys())
 
-    def patched(self, source: SourceTable, fetch: FetchTable) -> SourceTable:
+    def used_source(self, source: SourceTable, fetch: FetchTable) -> SourceTable:
         """Return the source without the patches of substitutes that were not needed."""
-        unneeded = fetch.patches - self.taken(fetch).patches
+        unneeded = fetch.patches - self.used_substitutes(fetch).patches
         return source.changed(patches=tuple(p for p in source.patches if p not in unneeded))
 
     @property
     def bazel(self) -> Artefact:
         """The pinned Bazel."""
-        return self._at_hand().bazel
+        return self._require_programs().bazel
 
     @property
     def python(self) -> Path:
         """The target Python of this recipe."""
-        return self._at_hand().python
+        return self._require_programs().python
 
-    def _at_hand(self) -> Programs:
+    def _require_programs(self) -> Programs:
         if self.programs is None:
             raise HostError(
                 "The programs of this recipe do not run on this host",

@@ -143,14 +143,14 @@ class Stage:
     @property
     def needs(self) -> tuple[type[Result], ...]:
         """The types of the earlier results that it is handed."""
-        return self._handed(Result)
+        return self._parameters(Result)
 
     @property
     def tables(self) -> tuple[type[Table], ...]:
         """The types of the recipe tables that it receives; Recipe stands for all of them."""
-        return self._handed(Table)
+        return self._parameters(Table)
 
-    def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
+    def _parameters(self, base: type[Kind]) -> tuple[type[Kind], ...]:
         parameters = (kind for name, kind in self.types.items() if name != "return")
         return tuple(kind for kind in parameters if issubclass(kind, base))
 
@@ -166,25 +166,25 @@ class Stage:
 
     def inputs(self, job: RecipeJob) -> Mapping[str, str]:
         """Return the digests of what the stage reads from outside the recipe and other results."""
-        return self._ask("inputs", job, {}) or {}
+        return self._call_hook("inputs", job, {}) or {}
 
     def steps(self, job: RecipeJob, last: Known) -> Sequence[Step]:
         """Return the commands that the stage would run and the files that it would write.
 
         `last` is what the stages made in earlier builds, as far as there were any.
         """
-        return self._ask("steps", job, last) or ()
+        return self._call_hook("steps", job, last) or ()
 
     def warnings(self, job: RecipeJob) -> Iterable[tuple[str, str]]:
         """Return what the stage would do that is hardly meant: a heading and a text for each."""
-        return self._ask("warnings", job, {}) or ()
+        return self._call_hook("warnings", job, {}) or ()
 
     def damage(self, job: RecipeJob, result: Result) -> str | None:
         """Say what on disk differs from `result`, beyond its artefacts; None if nothing does."""
-        damage: str | None = self._ask("damage", job, {type(result): result})
+        damage: str | None = self._call_hook("damage", job, {type(result): result})
         return damage
 
-    def _ask(self, hook: str, job: RecipeJob, made: Known) -> Any:  # noqa: ANN401
+    def _call_hook(self, hook: str, job: RecipeJob, made: Known) -> Any:  # noqa: ANN401
         function = getattr(self.module, hook, None)
         return function(**_arguments(function, job, made)) if function else None
 

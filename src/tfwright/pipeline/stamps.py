@@ -38,7 +38,7 @@ class Stamp(Table):
     cpu: float
 
 
-def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
+def part_checksums(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
     """Return the digest of each thing that decides what `stage` would make now."""
     found = {"the stage's revision": str(stage.revision)}
     recipe = job.recipe
@@ -55,11 +55,11 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
     found |= stage.inputs(job)
     # By content: a stage that ran again and made the same lets the later ones be kept.
     for made in stage.needs:
-        found[part_of(made)] = json_text.digest(results[made].essence())
+        found[part_name(made)] = json_text.digest(results[made].essence())
     return found
 
 
-def part_of(made: type[Result]) -> str:
+def part_name(made: type[Result]) -> str:
     """Return the name under which a stamp keeps the digest of an earlier result."""
     return f"what {made.__name__} holds"
 
@@ -70,7 +70,7 @@ def read(job: Job, name: str) -> Stamp | None:
     return json_text.load_or_none(path(job, name), Stamp)
 
 
-def written(job: Job, stage: Stage) -> float:
+def written_at(job: Job, stage: Stage) -> float:
     """Return when the stamp of a stage was written, in seconds since the epoch; 0 without one."""
     try:
         return path(job, stage.name).stat().st_mtime
@@ -78,7 +78,7 @@ def written(job: Job, stage: Stage) -> float:
         return 0.0
 
 
-def last(job: Job, name: str, kind: type[Made]) -> Made | None:
+def last_result(job: Job, name: str, kind: type[Made]) -> Made | None:
     """Return what a stage made last, if anything; the engine decides whether it still holds.
 
     For plans and shells, which show what a build would do before its stages have run again.
@@ -90,9 +90,9 @@ def last(job: Job, name: str, kind: type[Made]) -> Made | None:
         return None
 
 
-def latest(job: Job, stages: Iterable[Stage]) -> Known:
-    """Return what each of the stages made last, where there is anything; see `last`."""
-    found = {stage.makes: last(job, stage.name, stage.makes) for stage in stages}
+def last_results(job: Job, stages: Iterable[Stage]) -> Known:
+    """Return what each of the stages made last, where there is anything; see `last_result`."""
+    found = {stage.makes: last_result(job, stage.name, stage.makes) for stage in stages}
     return {kind: result for kind, result in found.items() if result is not None}
 
 
@@ -118,7 +118,7 @@ def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> Non
         files.write(path(job, stage.name), renewed.model_dump_json(indent=1))
 
 
-def changed(stamp: Stamp, now: Mapping[str, str]) -> tuple[str, str] | None:
+def first_change(stamp: Stamp, now: Mapping[str, str]) -> tuple[str, str] | None:
     """Return which of the things that a stamp depends on is another now, and how; None if none."""
     # In the order of the parts now, so the recipe's own tables are named before results.
     for name in {**now, **stamp.parts}:

@@ -165,9 +165,9 @@ class _Porting:
         new = replace(self.new, recipe=recipe, pinned_bazel=pinned, until="configure")
         state: State = "fits"
         try:
-            with engine.occupied(new):
-                parts = engine.without_archives(new)
-                with containers.around(new, "configure"):
+            with engine.recipe_lock(new):
+                parts = engine.prepare_tree(new)
+                with containers.stage_container(new, "configure"):
                     made = configure.run(new.job, recipe, *parts)
             says = f"writes what the recipe says; it asked {len(made.asked)} questions"
         except (HostError, SupplyError) as fault:
@@ -191,10 +191,10 @@ class _Porting:
         yield from self._exclusions()
         new = self.new
         source = new.recipe.source
-        repository = external.repository(new, source, about_branch=True)
+        repository = external.fetch_commit(new, source, about_branch=True)
         tree_files.insist_on_release(repository, source.commit, source)
         # Both recipes name one url, so that its mirror then holds both commits.
-        external.repository(self.old, self.old.recipe.source)
+        external.fetch_commit(self.old, self.old.recipe.source)
         held = GitRepository(repository)
         paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
@@ -375,7 +375,7 @@ class _Porting:
         while True:
             new = self.new
             try:
-                external.repository(new, new.recipe.source)
+                external.fetch_commit(new, new.recipe.source)
             except mirror.IdleExclusionError as fault:
                 toml_editing.replace_item(self.path, ("source", "exclude"), fault.path)
                 says = "removed; the new tree has no such path"

@@ -41,8 +41,8 @@ def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
     # In the environment every question would be an error; here each one is to be answered.
     spoken = job.recipe.configure.changed(by="dialogue")
     recipe = job.recipe.changed(configure=spoken)
-    with engine.occupied(job), containers.around(job, "configure"):
-        host, inputs, tree = engine.without_archives(replace(job, until="source"))
+    with engine.recipe_lock(job), containers.stage_container(job, "configure"):
+        host, inputs, tree = engine.prepare_tree(replace(job, until="source"))
         program = configure.prepared(job.job, recipe, host, inputs, tree)
         script = _script(tree.path, recipe.configure.program)
         recorder = Recorder(program.interview, ask=ask, script=script)

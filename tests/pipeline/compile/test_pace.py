@@ -12,7 +12,7 @@ def judged(seen: Sequence[tuple[float, int, int | None]], usual: int = 500) -> P
     """Return what is shown last of a run with (seconds, actions done, actions known) so far."""
     clock = (moment for moment, *_ in seen)
     pace = Pace(usual, clock.__next__)
-    return [pace.judged(Progress(done=done, total=total)) for _, done, total in seen][-1]
+    return [pace.estimate(Progress(done=done, total=total)) for _, done, total in seen][-1]
 
 
 def last(seen: Sequence[tuple[float, int]], total: int | None) -> float | None:

@@ -162,9 +162,9 @@ def test_a_cache_that_is_laid_out_is_a_disk_cache(job: RecipeJob) -> None:
 def test_a_bazel_whose_disk_cache_is_known_gets_one(
     job: RecipeJob, version: str, *, laid_out: bool
 ) -> None:
-    planned = caching.planned(job, {"disk_cache": ""}, version)
+    planned = caching.planned_path(job, {"disk_cache": ""}, version)
     assert planned.startswith(str(job.host_file.cache_directory)) == laid_out
-    assert caching.planned(job, {}, version) == ""
+    assert caching.planned_path(job, {}, version) == ""
 
 
 def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: RecipeJob) -> None:

@@ -121,7 +121,7 @@ def test_a_place_that_the_host_file_adds_wakes_the_stage(job: RecipeJob, setting
 def test_a_build_that_only_configures_waits_for_no_archive_and_a_whole_one_fetches_them_later(
     job: RecipeJob, quick_python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ExternalRules, "bring", lambda *_: pytest.fail("asked for archives"))
+    monkeypatch.setattr(ExternalRules, "fetch", lambda *_: pytest.fail("asked for archives"))
     configuring = replace(job, until="configure")
     made = run(configuring, quick_python)
     assert made.python.is_file()

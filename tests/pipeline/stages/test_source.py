@@ -136,7 +136,7 @@ def test_a_patch_of_a_substitute_is_applied_only_where_the_substitute_is_used(be
     tree = bench.run(fetch)
     assert contents(tree)["core/op.cc"] == (0o644, b"int up;\n")
     taken = bench.inputs.model_copy(update={"substitutes": {"zlib_archive": "0" * 64}})
-    assert taken.patched(bench.table, fetch) == bench.table
+    assert taken.used_source(bench.table, fetch) == bench.table
 
 
 @pytest.mark.medium

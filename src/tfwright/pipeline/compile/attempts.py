@@ -30,18 +30,18 @@ download for 13 seconds by then."""
 THRASHING = 20.0
 """Percent of ten seconds, at worst, that everything waited for memory: from here on fewer actions
 at once take less time."""
-ALIKE = 1.1
+MEMORY_TOLERANCE = 1.1
 """A host whose memory grew by more than a tenth is another one: what was too much before may
 fit."""
 WINDOW = 3600.0
 """Seconds over which the pace is measured: TensorFlow's kernels and MLIR dialects take minutes
 each, one after the other."""
-LATELY, AT_LEAST = 180.0, 10
+RECENT, RECENT_ACTIONS = 180.0, 10
 """Seconds, and actions in them, after which a slower pace counts: what comes from a cache, first,
 takes no time."""
-STANDING = 900.0
+STABLE_TOTAL = 900.0
 """Seconds for which the total of a first build has to stand before it is believed."""
-ASKING = "//asking"
+REQUEST_KEY = "//asking"
 """What tells Bazel which repositories it needs, next to their names, where no name can be so."""
 SHORTEST_WINDOW = 60.0
 """Seconds of a run below which its pace says nothing: Bazel passes what is up to date at once."""
@@ -96,7 +96,7 @@ def actions_at_once(job: Job, table: CompileTable) -> int:
     # The worst case: every action at once takes as much as the largest one.
     fitting = int(capacity.memory() / capacity.GIB / max(table.peak, known.peak))
     wanted = job.host_file.jobs or max(1, min(capacity.cores(), fitting))
-    same_host = capacity.total() / capacity.GIB <= known.memory * ALIKE
+    same_host = capacity.total() / capacity.GIB <= known.memory * MEMORY_TOLERANCE
     return min(wanted, known.jobs) if known.jobs and same_host else wanted
 
 
@@ -111,7 +111,7 @@ class Pace:
         self._usual, self._clock = usual, clock
         self._seen: deque[tuple[float, int, int]] = deque()
 
-    def judged(self, progress: Progress) -> Progress:
+    def estimate(self, progress: Progress) -> Progress:
         """Return the progress with the seconds left, or without a total that is still growing.
 
         With few actions at once Bazel learns of the next ones only as it gets to them: its total
@@ -132,17 +132,17 @@ class Pace:
         # While it works off the sources of one library, the total stands still.
         if grows or 2 * progress.total < self._usual:
             return replace(progress, total=None)
-        enough = min(AT_LEAST, progress.done - self._seen[0][1])
+        enough = min(RECENT_ACTIONS, progress.done - self._seen[0][1])
         slow = (
             seen
             for seen in reversed(self._seen)
-            if now - seen[0] >= LATELY and progress.done - seen[1] >= enough
+            if now - seen[0] >= RECENT and progress.done - seen[1] >= enough
         )
         since = (self._seen[0], next(slow, self._seen[0]))
         paces = [(now - then) / (progress.done - b) for then, b, _ in since if progress.done > b]
         remaining = (progress.total - progress.done) * max(paces) if paces else None
         stood = now - next(then for then, _, total in self._seen if total == progress.total)
-        if remaining and not self._usual and stood < min(remaining, STANDING):
+        if remaining and not self._usual and stood < min(remaining, STABLE_TOTAL):
             return progress
         return replace(progress, remaining=remaining)
 
@@ -165,8 +165,8 @@ def build(bazel: Invocation) -> BazelRun:
     while True:
         command = bazel.build(jobs)
         report = partial(_report, job.listener, Pace(Experience.of(job).actions))
-        outcome = bazel.client.run(command, log, report, partial(cost.note, job))
-        _learn(bazel, outcome, jobs)
+        outcome = bazel.client.run(command, log, report, partial(cost.record_run, job))
+        _learn_memory(bazel, outcome, jobs)
         if outcome.status == 0:
             return outcome
         failed = _failure_of(outcome, log)
@@ -179,7 +179,7 @@ def build(bazel: Invocation) -> BazelRun:
                 f"The memory did not hold {2 * jobs} actions at once; going on with {jobs}, "
                 f"now and in later builds ({job.places.memory} keeps it)"
             )
-        elif known is None or not pauses or not _may_pass(job, known, before):
+        elif known is None or not pauses or not _may_succeed(job, known, before):
             outcome = _with_all_downloads(bazel, outcome, jobs)
             raise failure.error_of(job, command, outcome, failed, bazel.unpinned)
         else:
@@ -197,10 +197,10 @@ def _failure_of(outcome: BazelRun, log: Path) -> FailureRecord:
 
 
 def _report(listener: Listener, pace: Pace, progress: Progress) -> None:
-    listener.progress(pace.judged(progress))
+    listener.progress(pace.estimate(progress))
 
 
-def _learn(bazel: Invocation, outcome: BazelRun, jobs: int) -> None:
+def _learn_memory(bazel: Invocation, outcome: BazelRun, jobs: int) -> None:
     """Remember for later builds what this run did to the memory."""
     job, table, known = bazel.job, bazel.table, Experience.of(bazel.job)
     peak = outcome.peak / capacity.GIB
@@ -223,7 +223,7 @@ def _learn(bazel: Invocation, outcome: BazelRun, jobs: int) -> None:
         )
 
 
-def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
+def _may_succeed(job: Job, known: Match, before: Match | None) -> bool:
     """Say whether the next run may succeed without any change."""
     # An offline build downloads nothing, however often it is tried.
     if job.offline and known.entry.stage == "fetch":
@@ -252,7 +252,7 @@ def _with_all_downloads(bazel: Invocation, outcome: BazelRun, jobs: int) -> Baze
     return replace(outcome, errors=(*outcome.errors, *all_of_them.errors))
 
 
-def repositories(bazel: Invocation) -> Mapping[str, str]:
+def needed_repositories(bazel: Invocation) -> Mapping[str, str]:
     """Return the external repositories that the target needs, by name, with digest or commit.
 
     Bazel's analysis names only the repositories that it makes, so that it is asked in an output
@@ -269,7 +269,7 @@ def repositories(bazel: Invocation) -> Mapping[str, str]:
     asking = json_text.digest([bazel.binary, bazel.table.model_dump(), bazel.exported])
     before = json_text.load_object(kept)
     # What is there and has no name here would be missing in the lock.
-    if before.pop(ASKING, "") != asking:
+    if before.pop(REQUEST_KEY, "") != asking:
         files.remove(job.places.asked)
         before = {}
     for stale in (kept, report):
@@ -284,7 +284,7 @@ def repositories(bazel: Invocation) -> Mapping[str, str]:
         # Written by Bazel even where it was stopped, but not where it was killed.
         if report.is_file():
             before |= rules.resolved(files.text(report))
-            files.write(kept, json.dumps({**before, ASKING: asking}))
+            files.write(kept, json.dumps({**before, REQUEST_KEY: asking}))
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
         failed = _failure_of(outcome, job.log("lock"))

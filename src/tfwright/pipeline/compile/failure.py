@@ -57,9 +57,9 @@ def error_of(
         for entry in unpinned_downloads
         if entry.name in broken or not asked.isdisjoint(entry.urls)
     ]:
-        return _not_pinned(job, loose, downloads, evidence)
+        return _unpinned_error(job, loose, downloads, evidence)
     if downloads:
-        return _no_download(job, downloads, evidence)
+        return _download_error(job, downloads, evidence)
     if status == bazel_client.REFUSED:
         return RecipeError(
             f"Bazel refuses the build: {what}",
@@ -94,7 +94,7 @@ def error_of(
     )
 
 
-def _not_pinned(
+def _unpinned_error(
     job: Job, loose: Sequence[Unpinned], faults: Sequence[DownloadFault], evidence: Evidence
 ) -> RecipeError:
     """Return the error for downloads that fetch could not bring, since no checksum holds them."""
@@ -114,7 +114,7 @@ def _not_pinned(
     )
 
 
-def _no_download(job: Job, faults: Sequence[DownloadFault], evidence: Evidence) -> SupplyError:
+def _download_error(job: Job, faults: Sequence[DownloadFault], evidence: Evidence) -> SupplyError:
     """Return the error for the archives that Bazel could not get."""
     first, count = faults[0], len(faults)
     many = f"{first.url} and {count - 1} more" if count > 1 else first.url

@@ -118,16 +118,16 @@ class Invocation:
         # The rules of 1.15 and 2.0 patch archives by `git apply`. Where git finds the repository
         # of a checkout further up, that changes nothing and succeeds.
         ceiling = {"GIT_CEILING_DIRECTORIES": str(self.output_base or self.job.places.bazel)}
-        extra = {**proxies, **BY_CHECKSUM, **pip, **ceiling, **_temporary(), **self.table.env}
+        extra = {**proxies, **BY_CHECKSUM, **pip, **ceiling, **_tmpdir(), **self.table.env}
         return clean_environment(self.job.places.home, programs, self.epoch, extra)
 
     @property
     def settings(self) -> Iterator[Writes]:
         """The files that Bazel reads, and what leads its git to the clones, if there are any."""
-        yield Writes(self.client.rc, self._rc())
+        yield Writes(self.client.rc, self._rc_text())
         if self.copies:
-            led = {copied.remote: copied.repository for copied in self.copies}
-            yield Writes(self.job.places.git_settings, clones.configuration(led))
+            remotes = {copied.remote: copied.repository for copied in self.copies}
+            yield Writes(self.job.places.git_settings, clones.configuration(remotes))
 
     def write_settings(self) -> None:
         """Write those files; a git configuration of an earlier build is removed."""
@@ -162,17 +162,17 @@ class Invocation:
             "--announce_rc",
             "--verbose_failures",
             f"--build_event_json_file={self.job.places.events}",
-            *self._profile(),
-            *self._caches(),
-            *self._resources(jobs),
-            *self._hermetic(),
+            *self._profile_flags(),
+            *self._cache_flags(),
+            *self._resource_flags(jobs),
+            *self._hermetic_flags(),
             *self.table.flags,
             *flags,
             "--",
             self.table.target,
         )
 
-    def _rc(self) -> str:
+    def _rc_text(self) -> str:
         """Return the rc file: it imports TensorFlow's own, by name.
 
         Which ones Bazel finds by itself changed with 0.18. Up to 1.1 ./configure writes
@@ -195,7 +195,7 @@ class Invocation:
             lines.append(f"common --registry={registry} --lockfile_mode=off\n")
         return "".join(lines)
 
-    def _profile(self) -> Iterator[str]:
+    def _profile_flags(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
         # Without this flag, an old Bazel writes its profile in a binary format.
         names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
@@ -204,7 +204,7 @@ class Invocation:
         if spelling and "profile" in self.options.build:
             yield from (f"--{spelling}", f"--profile={self.job.places.profile}")
 
-    def _caches(self) -> Iterator[str]:
+    def _cache_flags(self) -> Iterator[str]:
         """Yield the flags for what recipes and hosts share."""
         if self.cache:
             yield from caching.flags(self.options.build, self.cache)
@@ -213,7 +213,7 @@ class Invocation:
         if "repository_cache" in self.options.build:
             yield f"--repository_cache={self.job.places.archives}"
 
-    def _resources(self, jobs: int) -> Iterator[str]:
+    def _resource_flags(self, jobs: int) -> Iterator[str]:
         """Yield how much may run at once.
 
         In a container Bazel counts the whole machine, so that it is given the container's share.
@@ -228,20 +228,20 @@ class Invocation:
         elif known.get("local_resources", "").startswith("comma-separated"):
             yield f"--local_resources={free >> 20},{jobs},1.0"
 
-    def _hermetic(self) -> Iterator[str]:
+    def _hermetic_flags(self) -> Iterator[str]:
         """Yield what keeps the host out of the actions, and an offline build off the network."""
         # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
         path = (self.python.parent, *programs.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
         # In Bazel's sandbox only /tmp can be written to by itself.
         if "sandbox_writable_path" in self.options.build:
-            yield from (f"--sandbox_writable_path={path}" for path in _temporary().values())
+            yield from (f"--sandbox_writable_path={path}" for path in _tmpdir().values())
         # Only new Bazels can be forbidden to download; the proxy above serves the old ones.
         names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
         yield from (f"--{name}" for name in names if name in self.options.build)
 
 
-def _temporary() -> dict[str, str]:
-    """Return where the caller wants temporary files: Bazel hands it on to its actions."""
+def _tmpdir() -> dict[str, str]:
+    """Return the caller's TMPDIR: Bazel hands it on to its actions."""
     folder = os.environ.get("TMPDIR", "")
     return {"TMPDIR": folder} if folder and Path(folder).is_dir() else {}

@@ -51,11 +51,11 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     # What stops nothing is a note also where something else stops the build.
     notes = [finding for finding in findings if finding not in blocking]
     for finding in notes:
-        job.listener.note(". ".join(filter(None, (str(finding), _sentence(finding)))))
+        job.listener.note(". ".join(filter(None, (str(finding), _short_remedy(finding)))))
     # The facts name the interpreter, so a build without one stops here in any case.
     if interpreter is None or blocking:
         raise _refusal(job, blocking or findings)
-    if not all(map(_sentence, notes)):
+    if not all(map(_short_remedy, notes)):
         job.listener.note(f"'invoke doctor --recipe {job.argument}' shows what to do")
     if job.reaches("verify"):
         # Here and not above: only the interpreter says which Python "any" is.
@@ -75,16 +75,16 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     lines = [f"{goal}:"]
     for number, finding in enumerate(findings, 1):
         lines.append(f"  {number}. {finding}")
-        if sentence := _sentence(finding):
+        if sentence := _short_remedy(finding):
             lines.append(f"     {sentence}")
     remedy = "Follow the advice under each finding, then start again."
-    if not all(map(_sentence, findings)):
+    if not all(map(_short_remedy, findings)):
         remedy = f"invoke doctor --recipe {job.argument}   # shows what to do for each finding"
     fault = HostError("\n".join(lines), remedy=remedy)
     fault.lasting = any(finding.lasting for finding in findings)
     return fault
 
 
-def _sentence(finding: Finding) -> str:
+def _short_remedy(finding: Finding) -> str:
     """Return a remedy of one line; several commands are left to doctor, which has room for them."""
     return "" if "\n" in finding.remedy else finding.remedy

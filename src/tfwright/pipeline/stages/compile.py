@@ -64,12 +64,12 @@ def run(
     client = bazel.client
     _prepare(job, bazel, host)
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
-    if not caching.is_believed(job):
-        _start_over(job, client)
+    if not caching.recover_entries(job):
+        _discard_outputs(job, client)
     with caching.opened(job, compilers, bazel.options.build, pinned.version) as cache:
         # Here and not at the end, which a build that is killed does not come to.
         if not client.output_base.exists():
-            caching.forget(job)
+            caching.forget_use(job)
         try:
             folder = str(cache.folder) if cache else ""
             outcome = attempts.build(replace(bazel, cache=folder))
@@ -77,10 +77,10 @@ def run(
             # The server outlives its client, and keeps its memory for hours.
             client.stop()
             record_repositories(client.output_base, job.places.external)
-            use = caching.recorded(job, cache)
+            use = caching.record_use(job, cache)
             spoiled = cache is not None and cache.spoiled
             if spoiled:
-                _start_over(job, client)
+                _discard_outputs(job, client)
     if spoiled:
         raise HostError(
             "Files of the build cache changed while Bazel read them",
@@ -120,11 +120,11 @@ def _prepare(job: Job, bazel: "Invocation", host: HostFacts) -> None:
         files.remove(job.places.tree / name)
     if wrong := installation.mend(bazel.binary, job.places.install_root):
         job.listener.note(f"Bazel unpacks itself again: {wrong[0]} changed on disk")
-    _insist_on_external(job, bazel.client)
+    _remake_changed(job, bazel.client)
     _forget_compiler(job, bazel.client, host)
 
 
-def _start_over(job: Job, client: "Client") -> None:
+def _discard_outputs(job: Job, client: "Client") -> None:
     """Remove what Bazel built out of files that changed meanwhile."""
     client.stop()
     files.remove(client.output_base)
@@ -133,7 +133,7 @@ def _start_over(job: Job, client: "Client") -> None:
     )
 
 
-def _insist_on_external(job: Job, client: "Client") -> None:
+def _remake_changed(job: Job, client: "Client") -> None:
     """Let Bazel make each external repository again in which something changed since its last run.
 
     By itself it looks at archives only when it unpacks them, and compiles what lies there.
@@ -242,6 +242,6 @@ def steps(
         epoch=tree.epoch if tree else 0,
         exported=configured.exported if configured else {},
         copies=fetched.clones if fetched else (),
-        cache=caching.planned(job, known.build, pinned.version),
+        cache=caching.planned_path(job, known.build, pinned.version),
     )
     return (*bazel.settings, bazel.build(attempts.actions_at_once(job, table)))

@@ -33,8 +33,8 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     from tfwright.configure import expected, rendering
     from tfwright.configure.answering import Answerer
 
-    key = _key(job, recipe, host, inputs, tree)
-    if same := _repeated(job, key, tree.path):
+    key = _input_digest(job, recipe, host, inputs, tree)
+    if same := _restore_files(job, key, tree.path):
         job.listener.note("./configure did not run again: only sources for a compiler changed")
         return same
     program = prepared(job, recipe, host, inputs, tree)
@@ -44,12 +44,12 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     rendered = expected.render(interview, recipe.configure)
     answerer = Answerer(interview)
     with program.answered(answerer):
-        _insist_on_use(job, recipe, interview, answerer.asked)
+        _check_answers_used(job, recipe, interview, answerer.asked)
         name = bazelrc.relative_to(tree.path)
         if rendered is None:
             job.listener.note(f"{name} was not checked: the recipe records none of its lines")
         else:
-            _insist_on_same(rendered, program)
+            _check_rendered(rendered, program)
             files.write(bazelrc, rendered)
         if recipe.source.interface == "own" and not (tree.path / ".bazelrc").is_file():
             raise RecipeError(
@@ -57,7 +57,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
                 remedy='If the program can write it, set writes = ".bazelrc" in [configure]. '
                 f"Otherwise add it by a patch, with the line: import %workspace%/{name}",
             )
-    plain, others = _strangers(tree.path)
+    plain, others = _changed_files(tree.path)
     made = Configured(
         bazelrc=Artefact.of(bazelrc),
         asked=tuple(answerer.asked),
@@ -66,11 +66,11 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         others=others,
         programs=Folder.of(job.places.programs),
     )
-    _keep(job, key, made, tree.path)
+    _save_files(job, key, made, tree.path)
     return made
 
 
-class _Kept(Table):
+class _ConfigureRecord(Table):
     """What a run of ./configure made, next to copies of the files that it wrote."""
 
     key: str
@@ -81,7 +81,7 @@ _COMPILED = (".c", ".cc", ".cpp", ".cu", ".h", ".hpp")
 """Ends of the files that no ./configure reads."""
 
 
-def _key(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree) -> str:
+def _input_digest(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree) -> str:
     """Return a digest of everything that ./configure may read."""
     texts = WorkTree(tree.path).plain_files(tree.content, lambda path: not path.endswith(_COMPILED))
     decided = recipe.model_dump(mode="json", exclude=set(BESIDE_THE_BUILD))
@@ -89,23 +89,23 @@ def _key(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree)
     return json_text.digest([REVISION, *known])
 
 
-def _keep(job: Job, key: str, made: Configured, tree: Path) -> None:
+def _save_files(job: Job, key: str, made: Configured, tree: Path) -> None:
     """Keep what ./configure wrote, where that is whole files only."""
     kept = job.places.configured
     files.remove(kept)
     if not made.others and not WorkTree(tree).changed():
         for artefact in (made.bazelrc, *made.written):
             _copy(artefact.path, kept / artefact.path.relative_to(tree))
-        files.write(kept / _RECORD, _Kept(key=key, made=made).model_dump_json())
+        files.write(kept / _RECORD, _ConfigureRecord(key=key, made=made).model_dump_json())
 
 
 _RECORD = "configured.json"
 
 
-def _repeated(job: Job, key: str, tree: Path) -> Configured | None:
+def _restore_files(job: Job, key: str, tree: Path) -> Configured | None:
     """Bring back what ./configure wrote when all that it reads was the same; None if it was not."""
     kept = job.places.configured
-    known = json_text.load_or_none(kept / _RECORD, _Kept)
+    known = json_text.load_or_none(kept / _RECORD, _ConfigureRecord)
     if known is None or known.key != key:
         return None
     made = known.made
@@ -183,7 +183,9 @@ def site_packages(job: Job, python: Path) -> str:
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 
-def _insist_on_use(job: Job, recipe: Recipe, interview: "Interview", asked: Sequence[str]) -> None:
+def _check_answers_used(
+    job: Job, recipe: Recipe, interview: "Interview", asked: Sequence[str]
+) -> None:
     """Note the recipe's answers that were not asked for; a yes among them is an error."""
     answers = recipe.configure.answers
     stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
@@ -203,7 +205,7 @@ def _insist_on_use(job: Job, recipe: Recipe, interview: "Interview", asked: Sequ
         job.listener.note(f"never asked for: {', '.join(rest)}")
 
 
-def _insist_on_same(rendered: str, program: "ConfigureProgram") -> None:
+def _check_rendered(rendered: str, program: "ConfigureProgram") -> None:
     """Insist that the rendered file and the one that ./configure wrote say the same."""
     from tfwright.configure import bazelrc, stanzas
 
@@ -235,13 +237,13 @@ def _insist_on_same(rendered: str, program: "ConfigureProgram") -> None:
 def damage(job: Job, configured: Configured) -> str | None:
     """Name a file that appeared in the tree after this stage."""
     known = {artefact.path for artefact in configured.written}
-    plain, others = _strangers(job.places.tree)
+    plain, others = _changed_files(job.places.tree)
     new = [path.name for path in plain if path not in known]
     new += sorted({*others} - {*configured.others})
     return f"{new[0]} is new in the tree" if new else None
 
 
-def _strangers(tree: Path) -> tuple[list[Path], tuple[str, ...]]:
+def _changed_files(tree: Path) -> tuple[list[Path], tuple[str, ...]]:
     """Return a tree's files that are not of its commit, or not as there, and what is not a file.
 
     Of a link it is said where it leads: rules follow one to a directory.

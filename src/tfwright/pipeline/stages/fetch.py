@@ -54,7 +54,7 @@ def run(
     # CUDA and Python are chosen by the answers, and by flags.
     environment = hermetic.environment(source, wanted, configure, compile)
     pins = RecipePins(source, bazel, fetch, environment)
-    repository = external.repository(job, source, about_branch=True)
+    repository = external.fetch_commit(job, source, about_branch=True)
     tree_files.insist_on_release(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
     # Of a recipe for another system, what its rules download can be fetched and locked here. Its
@@ -91,10 +91,10 @@ def run(
         lacking.append(fault)
     # Also without a Bazel: all that is missing is named at once.
     try:
-        here = ExternalRules(job, pins, repository, programs).in_force(locked)
-        reached = here.bring(locked)
+        here = ExternalRules(job, pins, repository, programs).without_unneeded(locked)
+        reached = here.fetch(locked)
     except SupplyError as fault:
-        raise _together([*lacking, fault]) from fault
+        raise _combined_error([*lacking, fault]) from fault
     installed = listings.pins(reached.rules, here.environment)
     if programs and installed:
         try:
@@ -102,10 +102,10 @@ def run(
         except SupplyError as fault:
             lacking.append(fault)
     if lacking:
-        raise _together(lacking) from lacking[0]
+        raise _combined_error(lacking) from lacking[0]
     # Last, when all is there: the message then names every input that differs.
     if locked and job.locked:
-        _insist_on_lock(job, job.locked, locked, here.lock(reached), wanted)
+        _check_lock(job, job.locked, locked, here.lock(reached), wanted)
     store = external.store(job)
     return Inputs(
         mirror=repository,
@@ -122,15 +122,15 @@ def run(
             Copied(remote=clone.remote, commit=clone.commit, repository=repository)
             for clone, repository in sorted(reached.clones.items())
         ),
-        substitutes=external.substituted(here.pins, reached.rules),
+        substitutes=external.replaced_checksums(here.pins, reached.rules),
         starts=here.starts,
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
         packages=tuple(installed),
-        registry=external.registry(job, reached.rules),
+        registry=external.registry_files(job, reached.rules),
     )
 
 
-def _together(faults: Sequence[SupplyError]) -> SupplyError:
+def _combined_error(faults: Sequence[SupplyError]) -> SupplyError:
     """Return one error for all inputs that could not be obtained; the last has the log."""
     if len(faults) == 1:
         return faults[0]
@@ -176,7 +176,7 @@ def obtain_programs(
     )
 
 
-def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable) -> None:
+def _check_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable) -> None:
     """Refuse an input that is not the one that was locked."""
     from tfwright.vault import lock, locking
 

@@ -45,9 +45,9 @@ def run(
     if not table.rebuild:
         return NcclOps(library=None, stub=False)
     # Found before the compiler runs: a target without this library is a fault of the recipe.
-    place = _place(tree, built)
+    place = _bazel_library(tree, built)
     command = _command(job, table, compiling, tree.epoch)
-    output = _output(job)
+    output = _rebuilt_library(job)
     output.parent.mkdir(parents=True, exist_ok=True)
     remedy = (
         "Correct nccl.flags in the recipe, or CXX in [compile.env]; "
@@ -106,16 +106,16 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
         SOURCE,
         *framework,
         "-o",
-        str(_output(job)),
+        str(_rebuilt_library(job)),
     )
     return Command(argv, tree, clean_environment(job.places.home, epoch=epoch))
 
 
-def _output(job: Job) -> Path:
+def _rebuilt_library(job: Job) -> Path:
     return job.places.dist / "nccl" / "_nccl_ops.so"
 
 
-def _place(tree: Tree, built: Built) -> Path:
+def _bazel_library(tree: Tree, built: Built) -> Path:
     """Return the library that Bazel built; raise RecipeError where there is none."""
     remedy = "Take nccl.rebuild out of the recipe"
     place = (tree.path / "bazel-bin" / NCCL_LIBRARY).resolve()

@@ -38,9 +38,9 @@ def run(
     nccl: NcclOps,
 ) -> RawWheel:
     """Make the wheel with the tree's own means."""
-    destination = _destination(job)
+    destination = _wheel_directory(job)
     # Emptied first: a wheel of an earlier version has another name, and would stay.
-    for folder in (destination, _scratch(job)):
+    for folder in (destination, _scratch_directory(job)):
         files.remove(folder)
         folder.mkdir(parents=True)
     if built.target == WHEEL_TARGET:
@@ -60,7 +60,7 @@ def run(
         runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job)
     if table.libraries or table.rpath:
-        _relink(table, wheel, job.listener.note)
+        _relink_wheel(table, wheel, job.listener.note)
     return RawWheel(wheel=Artefact.of(wheel))
 
 
@@ -81,25 +81,25 @@ def _command(job: Job, table: PackageTable, epoch: int) -> Command:
     # TensorFlow's script refers to bazel-bin, and stops anywhere but in the tree's root.
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
-    destination = str(_destination(job))
+    destination = str(_wheel_directory(job))
     arguments = [argument.replace(DESTINATION, destination) for argument in table.arguments]
     # The `python` that configure put there is the target's.
-    programs, temporary = (job.places.programs,), {"TMPDIR": str(_scratch(job))}
+    programs, temporary = (job.places.programs,), {"TMPDIR": str(_scratch_directory(job))}
     env = clean_environment(job.places.home, programs, epoch, temporary)
     return Command((str(program), *arguments, *named, *table.flags), job.places.tree, env)
 
 
-def _destination(job: Job) -> Path:
+def _wheel_directory(job: Job) -> Path:
     return job.places.dist / "raw"
 
 
-def _scratch(job: Job) -> Path:
+def _scratch_directory(job: Job) -> Path:
     return job.places.dist / "scratch"
 
 
 def _only_wheel(job: Job) -> Path:
     """Return the one wheel that was made."""
-    made = sorted(_destination(job).iterdir())
+    made = sorted(_wheel_directory(job).iterdir())
     # Two wheels, or a wheel and a stray file: choosing between them would be a guess.
     if len(made) == 1 and made[0].suffix == ".whl":
         return made[0]
@@ -108,14 +108,14 @@ def _only_wheel(job: Job) -> Path:
         remedy="Correct [package], or the flags or patches of the recipe, so that one wheel, and "
         "nothing else, is put there.",
         evidence=Evidence(
-            where=str(_destination(job)),
+            where=str(_wheel_directory(job)),
             log=files.existing(job.log("package")),
             lines=[path.name for path in made],
         ),
     )
 
 
-def _relink(table: PackageTable, path: Path, note: Callable[[str], None]) -> None:
+def _relink_wheel(table: PackageTable, path: Path, note: Callable[[str], None]) -> None:
     """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
     from tfwright.wheel.relinking import WantedCommands

@@ -65,7 +65,7 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
         job.listener.note(fault.what)
     metadata = index.metadata_of(place)
     # Only now it is known that what the cache gave and took made a good wheel.
-    caching.publish(job, built)
+    caching.push_entries(job, built)
     return Published(
         wheel=Artefact.of(place),
         statement=Artefact.of(stated),

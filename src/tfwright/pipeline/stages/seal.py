@@ -71,7 +71,7 @@ def run(
         for name, value in configured.exported.items()
     }
     compiling, tables = recipe.compile, recipe.fetch.substitutes
-    applied = inputs.patched(recipe.source, recipe.fetch)
+    applied = inputs.used_source(recipe.source, recipe.fetch)
     with archive.opened(path) as wheel:
         record = BuildRecord(
             sealer=sealing.sealer(),
@@ -92,7 +92,7 @@ def run(
             ),
             bazel=RecordedProgram(version=recipe.bazel.version, sha256=inputs.bazel.sha256),
             # Versions and not places: a CUDA in another directory gives the same bytes.
-            found=host_facts.found(recipe, job.host_file, host),
+            found=host_facts.for_record(recipe, job.host_file, host),
             # Flags and environment decide the bytes; the number of jobs does not. All that Bazel's
             # actions could see is built by the function that makes the real environment, so that
             # none of its variables is missed; paths of this host stand as @NAME@.
@@ -111,7 +111,7 @@ def run(
             ),
             # In the record, since importing TensorFlow does not show it.
             stubs=(nccl_ops.library.path.name,) if nccl_ops.stub and nccl_ops.library else (),
-            checks=tuple(_checks(path, wheel, recipe.verify, host)),
+            checks=tuple(_recorded_checks(path, wheel, recipe.verify, host)),
         )
         additions = {
             build_record.NAME: build_record.write(record),
@@ -139,7 +139,7 @@ def inputs(job: Job) -> Mapping[str, str]:
     return versions
 
 
-def _checks(
+def _recorded_checks(
     path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
 ) -> "Iterator[RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
@@ -168,7 +168,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
     known = (
         lock.read(job.locked)
         if job.locked
-        else external.known_lock(job, RecipePins.of(recipe), inputs)
+        else external.lock_of_inputs(job, RecipePins.of(recipe), inputs)
     )
     substitutes = {
         used.sha256: SubstituteComponent(used.used, used.source, used.reason)
@@ -188,8 +188,8 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         url=recipe.source.url,
         commit=inputs.commit,
         epoch=inputs.epoch,
-        files=patched_tree.digests(inputs.patched(recipe.source, recipe.fetch)),
-        archives=(*archives, *_packages(recipe)),
+        files=patched_tree.digests(inputs.used_source(recipe.source, recipe.fetch)),
+        archives=(*archives, *_toolkit_packages(recipe)),
         clones=tuple(
             (clone.remote, clone.commit) for clone in known.clones if clone.needed is not False
         ),
@@ -197,7 +197,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
     )
 
 
-def _packages(recipe: Recipe) -> "Iterator[ArchiveComponent]":
+def _toolkit_packages(recipe: Recipe) -> "Iterator[ArchiveComponent]":
     """Yield the toolkit packages that the recipe pins; the wheel contains or calls their code."""
     from tfwright.vault import registries
     from tfwright.wheel.seal.build_record import ArchiveComponent

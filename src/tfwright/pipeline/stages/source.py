@@ -23,12 +23,12 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
 
     tree = job.places.tree
     scratch = job.places.patched
-    table = inputs.patched(table, fetch)
+    table = inputs.used_source(table, fetch)
     patched = PatchedTree(scratch, table, inputs.mirror, inputs.commit)
     content = patched.patched(job.listener.note)
-    fetch = inputs.taken(fetch)
+    fetch = inputs.used_substitutes(fetch)
     if fetch.substitutes:
-        change = partial(_substituted, job, table, fetch, inputs.starts)
+        change = partial(_substituted_files, job, table, fetch, inputs.starts)
         key = (
             f"{REVISION} {' '.join(inputs.starts)} {fetch.model_dump_json(include={'substitutes'})}"
         )
@@ -39,7 +39,7 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     )
 
 
-def _substituted(
+def _substituted_files(
     job: Job, table: SourceTable, fetch: FetchTable, starts: Sequence[str], content: str
 ) -> Mapping[str, str]:
     """Return the files whose rules ask for the substitutes, whole, by path."""

@@ -48,7 +48,7 @@ def run(
     # Made before anything runs: an unknown smoke program is refused at once.
     trials = _trials(job, table, str(wheel))
     # Reading takes seconds, so it goes before the venv and the programs.
-    checks = list(_read(job, sealed.wheel, table, wanted, host))
+    checks = list(_read_wheel(job, sealed.wheel, table, wanted, host))
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
     _copy_tests(job, table, tree.path)
@@ -58,7 +58,7 @@ def run(
         job.log("verify-venv"),
         remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
-    checks += [_tried(job, wheel, trial) for trial in trials]
+    checks += [_run_trial(job, wheel, trial) for trial in trials]
     # Kept where something failed, for whoever looks into it.
     files.remove(venv.place)
     return Verdict(wheel=sealed.wheel, checks=tuple(checks))
@@ -86,7 +86,7 @@ def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step
     return creation, *(trial.command for trial in trials)
 
 
-def _read(
+def _read_wheel(
     job: Job, wheel: Artefact, table: VerifyTable, wanted: HostTable, host: HostFacts
 ) -> Iterator[Check]:
     """Insist on what can be seen without running anything; say which directories are named."""
@@ -101,7 +101,7 @@ def _read(
         # Once for all readings: unpacking takes most of the time.
         found = inspection.contents(content, search)
         for reading in floors.readings(wheel.path, content, found, table, host.python):
-            yield _held(wheel.path, reading)
+            yield _passed_check(wheel.path, reading)
     # No fault: the wheel works, but only this host can build it again.
     for note in search.notes(found.leaks):
         job.listener.note(note)
@@ -116,10 +116,10 @@ def _read(
         # Indexes limit the size of a file; the recipe states the limit that matters to it.
         if wheel.size > table.size:
             faults = [f"{wheel.size:,} bytes, {table.size:,} are allowed"]
-        yield _held(wheel.path, Reading("size", faults, f"{wheel.size:,} bytes"))
+        yield _passed_check(wheel.path, Reading("size", faults, f"{wheel.size:,} bytes"))
 
 
-def _held(wheel: Path, reading: "Reading") -> Check:
+def _passed_check(wheel: Path, reading: "Reading") -> Check:
     """Return a check that found nothing; raise WheelError with what it found."""
     name, faults, detail = reading
     if faults:
@@ -158,15 +158,15 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     pip, others = pips.apart((*table.requirements, *table.plugins))
     stores, trials = job.places.stores, list[Trial]()
     if pip:
-        trials.append(Trial("install pip", _pip(job, *trying.sources(stores, pip), *pip)))
+        trials.append(Trial("install pip", _pip_install(job, *trying.sources(stores, pip), *pip)))
     where = trying.sources(stores, others)
-    trials.append(Trial("install", _pip(job, *where, wheel, *others)))
+    trials.append(Trial("install", _pip_install(job, *where, wheel, *others)))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
         command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
         trials.append(Trial(f"import {module}", command, trying.SECONDS))
     for name in table.tests:
-        command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
+        command = venv.execution(str(_test_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
     for name in table.smoke:
         program = str(trying.program(name))
@@ -186,23 +186,23 @@ def _copy_tests(job: Job, table: VerifyTable, tree: Path) -> None:
                 remedy="Name tests as they lie in the pinned commit, and do not exclude them.",
             )
         # As bytes: a test may be written in any encoding that Python knows.
-        files.write(_copy(job, name), test.read_bytes())
+        files.write(_test_copy(job, name), test.read_bytes())
 
 
-def _copy(job: Job, test: str) -> Path:
+def _test_copy(job: Job, test: str) -> Path:
     """Return where a test is run from: alone in a directory, since Python looks there first."""
     path = Path(test)
     folder = "-".join(path.with_suffix("").parts)
     return _venv(job).place.parent / "tests" / folder / path.name
 
 
-def _pip(job: Job, *arguments: str) -> Command:
+def _pip_install(job: Job, *arguments: str) -> Command:
     """Return an installation by the pip of the venv."""
     # Quietly, since what is printed last is kept as what was seen.
     return _venv(job).pip_offline(job.places.home, "install", "--quiet", *arguments)
 
 
-def _tried(job: Job, wheel: Path, trial: Trial) -> Check:
+def _run_trial(job: Job, wheel: Path, trial: Trial) -> Check:
     """Run a trial; what this machine lacks for a smoke program is no fault of the wheel."""
     from tfwright.smoke import run as trying
 
