@@ -97,13 +97,13 @@ def notes(listener: Notebook) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bazel_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory in which Bazel's binaries and their unpacked selves outlive a test."""
     return tmp_path_factory.mktemp("bazels")
 
 
 @pytest.fixture(scope="session")
-def obtain_bazel(shared: Path) -> Callable[[str], Path]:
+def obtain_bazel(bazel_store: Path) -> Callable[[str], Path]:
     """Return what obtains a real Bazel of a version: of $TFWRIGHT_BAZELS, else whatever way leads to one."""
 
     def obtain(version: str) -> Path:
@@ -113,7 +113,7 @@ def obtain_bazel(shared: Path) -> Callable[[str], Path]:
         )
         try:
             return binary.obtain(
-                version, {}, (shared,), given=given, offline=False, note=print
+                version, {}, (bazel_store,), given=given, offline=False, note=print
             ).path
         except SupplyError as fault:
             pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
@@ -147,7 +147,7 @@ def nightly_file(shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
+def nightly_directory(nightly_file: Path, tmp_path: Path) -> Path:
     """Write a nightly.toml of one recipe; return its directory."""
     folder = tmp_path / "host"
     nightly_file.write_text(f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n', "utf-8")
@@ -288,13 +288,13 @@ def serve() -> Iterator[Callable[[Path], str]]:
 
 
 @pytest.fixture
-def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server that is not there up at once."""
     monkeypatch.setattr(downloads, "PAUSES", ())
 
 
 @pytest.fixture(params=["on the host", "beside an open container"])
-def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
+def host_and_container(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run a test on the host, and again while a container is open that has no programs."""
     if request.param == "on the host":
         yield
@@ -307,23 +307,23 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def of_image(tmp_path: Path) -> Path:
+def image_root(tmp_path: Path) -> Path:
     """Return the folder whose files are those of the image of `container`."""
     return tmp_path / "image"
 
 
 @pytest.fixture
-def container(of_image: Path) -> RunningContainer:
+def container(image_root: Path) -> RunningContainer:
     """Return a container with the host's programs and the image's files; it is not open yet."""
 
-    def placed(command: Command, **_: object) -> Command:
+    def in_image(command: Command, **_: object) -> Command:
         program, *arguments = command.argv
-        words = [re.sub("^/", f"{of_image}/", word) for word in arguments]
-        script = f'"$@" | sed "s|{of_image}||g"'
+        words = [re.sub("^/", f"{image_root}/", word) for word in arguments]
+        script = f'"$@" | sed "s|{image_root}||g"'
         argv = ("/bin/sh", "-c", script, "sh", program, *words)
         return replace(command, argv=argv)
 
-    played = Mock(spec=RunningContainer)
-    played.name = f"sha256:{of_image}"
-    played.command.side_effect = placed
-    return played
+    fake = Mock(spec=RunningContainer)
+    fake.name = f"sha256:{image_root}"
+    fake.command.side_effect = in_image
+    return fake

@@ -22,7 +22,7 @@ def fails(kind: type[Fault], *values: object) -> Iterator[pytest.ExceptionInfo[F
     fault = caught.value
     assert fault.remedy.strip(), "an error says what to do"
     evidence = fault.evidence
-    said = "\n".join(
+    text = "\n".join(
         [
             fault.what,
             fault.remedy,
@@ -33,4 +33,4 @@ def fails(kind: type[Fault], *values: object) -> Iterator[pytest.ExceptionInfo[F
         ]
     )
     for value in values:
-        assert str(value) in said, f"{value!s} is not named in:\n{said}"
+        assert str(value) in text, f"{value!s} is not named in:\n{text}"

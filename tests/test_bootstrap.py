@@ -56,8 +56,8 @@ def test_a_checkout_that_cannot_be_set_up_blames_the_host(
     with pytest.raises(SystemExit) as caught:
         bootstrap._install(tmp_path, tmp_path / "requirements.txt", {})
     assert caught.value.code == HostError.exit_status
-    said = err()
-    assert said.startswith("Failed: pip could not install requirements.txt")
+    output = err()
+    assert output.startswith("Failed: pip could not install requirements.txt")
 
 
 def test_a_python_without_ensurepip_is_answered_with_the_package_that_has_it(
@@ -86,9 +86,9 @@ def test_a_full_disk_is_not_taken_for_a_missing_package(
     with pytest.raises(SystemExit) as caught:
         bootstrap.hand_over(str(tmp_path), ["build"])
     assert caught.value.code == HostError.exit_status
-    said = err()
-    assert "MB free on the disk" in said
-    assert "apt-get" not in said
+    output = err()
+    assert "MB free on the disk" in output
+    assert "apt-get" not in output
 
 
 def test_a_checkout_that_is_set_up_need_not_be_writable(

@@ -34,7 +34,7 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
 
 
 @pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let root have no program but those of a directory, which is empty yet; return it."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
@@ -53,17 +53,17 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_the_line_for_an_old_python_uses_what_the_system_has(
-    programs: tuple[str, ...], start: str, alone: Path, monkeypatch: pytest.MonkeyPatch
+    programs: tuple[str, ...], start: str, bare_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in programs:
-        (alone / name).touch(0o755)
+        (bare_path / name).touch(0o755)
     monkeypatch.setattr(old_python, "_system", lambda: "debian 11")
     line = old_python.message(["tasks.py", "build"]).splitlines()[-1].strip()
     assert line.startswith(start)
     assert line.endswith("--no-project --python 3.13 python tasks.py build")
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("bare_path")
 @pytest.mark.parametrize(("user", "sudo"), [(0, ""), (1000, "sudo ")])
 def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
     user: int, sudo: str, monkeypatch: pytest.MonkeyPatch

@@ -35,11 +35,11 @@ def trial(
         raise HostError("no disk", remedy="Buy one.")
 
 
-Type = Callable[..., tuple[int, str, str]]
+RunTrial = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def typed(capsys: pytest.CaptureFixture[str]) -> Type:
+def run_trial(capsys: pytest.CaptureFixture[str]) -> RunTrial:
     """Return what types the command: its exit status and what it printed."""
 
     def run(*words: str) -> tuple[int, str, str]:
@@ -50,23 +50,23 @@ def typed(capsys: pytest.CaptureFixture[str]) -> Type:
     return run
 
 
-def test_an_answer_is_a_page_for_people_and_a_document_for_machines(typed: Type) -> None:
-    assert typed("--no-fast") == (7, "{'big': False, 'fast': False}\n", "")
-    status, out, _ = typed("--big", "--json")
+def test_an_answer_is_a_page_for_people_and_a_document_for_machines(run_trial: RunTrial) -> None:
+    assert run_trial("--no-fast") == (7, "{'big': False, 'fast': False}\n", "")
+    status, out, _ = run_trial("--big", "--json")
     assert (status, json.loads(out)) == (7, {"big": True, "fast": True})
 
 
-def test_an_error_is_one_document_too_beside_its_message(typed: Type) -> None:
-    status, out, err = typed("--big", "--recipe", "none", "--json")
+def test_an_error_is_one_document_too_beside_its_message(run_trial: RunTrial) -> None:
+    status, out, err = run_trial("--big", "--recipe", "none", "--json")
     fault = json.loads(out)
     assert (status, fault["exit_status"], fault["what"]) == (3, 3, "no gcc")
     assert fault["evidence"]["where"] == "x:1"
     assert "no gcc" in err
-    assert typed("--big", "-r", "none")[1] == ""
+    assert run_trial("--big", "-r", "none")[1] == ""
 
 
-def test_an_error_behind_an_answer_leaves_that_the_only_document(typed: Type) -> None:
-    status, out, err = typed("--big", "--recipe", "late", "--json")
+def test_an_error_behind_an_answer_leaves_that_the_only_document(run_trial: RunTrial) -> None:
+    status, out, err = run_trial("--big", "--recipe", "late", "--json")
     assert (status, json.loads(out)["big"]) == (3, True)
     assert "no disk" in err
 
@@ -77,24 +77,24 @@ def test_a_command_without_an_answer_prints_an_empty_document(out: Read) -> None
     assert json.loads(out()) == {}
 
 
-def test_a_command_that_is_interrupted_says_what_goes_on_with_it(typed: Type) -> None:
+def test_a_command_that_is_interrupted_says_what_goes_on_with_it(run_trial: RunTrial) -> None:
     again = "invoke trial --big --no-fast --recipe stopped"
-    status, out, err = typed("-r", "stopped", "--big", "--no-fast", "--json")
+    status, out, err = run_trial("-r", "stopped", "--big", "--no-fast", "--json")
     assert (status, json.loads(out)["resume"]) == (130, again)
     assert again in err
 
 
-def test_an_option_without_the_one_that_it_needs_is_refused(typed: Type) -> None:
-    status, _, err = typed("--recipe", "demo-cuda")
+def test_an_option_without_the_one_that_it_needs_is_refused(run_trial: RunTrial) -> None:
+    status, _, err = run_trial("--recipe", "demo-cuda")
     assert status == 2
     assert "--recipe does nothing without --big" in err
 
 
 def test_a_dry_mode_of_the_environment_runs_nothing(
-    typed: Type, monkeypatch: pytest.MonkeyPatch
+    run_trial: RunTrial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INVOKE_RUN_DRY", "1")
-    status, out, err = typed()
+    status, out, err = run_trial()
     assert (status, out) == (2, "")
     assert "INVOKE_RUN_DRY" in err
 

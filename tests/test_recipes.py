@@ -42,7 +42,7 @@ def test_every_bundled_recipe_names_its_schema_first(name: str) -> None:
     assert (RECIPES / first.removeprefix("#:schema ")).is_file()
 
 
-def documented(readme: str) -> dict[str, list[str]]:
+def documented_keys(readme: str) -> dict[str, list[str]]:
     """Return the keys that the page lists, by the heading of their table."""
     sections = re.split(r"^### ", readme, flags=re.MULTILINE)[1:]
     return {
@@ -59,7 +59,7 @@ def test_the_page_describes_every_key_of_every_table() -> None:
         "At the top": Recipe,
         **{name: _table(name) for name in list(Recipe.model_fields)[2:]},
     }
-    assert documented((ROOT / "docs/recipe.md").read_text("utf-8")) == {
+    assert documented_keys((ROOT / "docs/recipe.md").read_text("utf-8")) == {
         name: [row.key for row in schemas.rows_of(table)] for name, table in tables.items()
     }
 
@@ -102,6 +102,8 @@ def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(tmp_
         ],
         check=True,
     )
-    said = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
-    assert len(said) == 6
-    assert all("without NCCL" in line for line in said)
+    output = subprocess.run(
+        [program], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert len(output) == 6
+    assert all("without NCCL" in line for line in output)

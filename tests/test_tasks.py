@@ -39,9 +39,9 @@ def test_inspect_says_which_files_name_directories_of_this_host(
     )
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
     done = invoke(tmp_path, "inspect", str(wheel))
-    said = " ".join(done.stdout.split())
-    assert f"small.h names {build_out}/toolkits, " in said
-    assert f"such as {build_out}/toolkits/cuda-11.8. Users" in said
+    output = " ".join(done.stdout.split())
+    assert f"small.h names {build_out}/toolkits, " in output
+    assert f"such as {build_out}/toolkits/cuda-11.8. Users" in output
     assert done.returncode == 0, "the wheel is sound"
 
 
@@ -49,8 +49,8 @@ def test_a_user_without_invoke_on_the_path_is_shown_what_was_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(STARTED_AS, "python3 up/tasks.py")
-    said = " ".join(invoke(tmp_path, "inspect").stderr.split())
-    assert "'python3 up/tasks.py inspect --help'" in said
+    output = " ".join(invoke(tmp_path, "inspect").stderr.split())
+    assert "'python3 up/tasks.py inspect --help'" in output
     assert "Usage: python3 up/tasks.py build" in invoke(tmp_path, "build", "--help").stdout
 
 
@@ -133,10 +133,10 @@ def test_a_faulty_command_line_is_answered_with_what_is_wrong_and_what_was_meant
     words: tuple[str, ...], what: str, remedy: str, tmp_path: Path
 ) -> None:
     done = invoke(tmp_path, *words)
-    said = " ".join(done.stderr.split())
+    output = " ".join(done.stderr.split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"Failed: {what}" in said
-    assert remedy in said
+    assert f"Failed: {what}" in output
+    assert remedy in output
 
 
 def test_a_faulty_command_line_is_answered_for_machines_too(tmp_path: Path) -> None:

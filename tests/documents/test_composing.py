@@ -7,7 +7,7 @@ from tests.failing import fails
 from tests.making import make_file
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import on_axes
+from tfwright.documents.composing import names_on_axes
 from tfwright.errors import RecipeError
 from tfwright.lint import rewriting
 
@@ -157,7 +157,7 @@ def test_a_second_recipe_names_the_toolkit_that_is_there(path: Path) -> None:
 def test_a_recipe_in_one_file_means_the_same(path: Path, tmp_path: Path) -> None:
     path.write_text(LONG, "utf-8")
     rewriting.rewrite(str(path))
-    whole = make_file(tmp_path / "elsewhere" / path.name, recipes.whole(path))
+    whole = make_file(tmp_path / "elsewhere" / path.name, recipes.whole_text(path))
     assert recipes.read(str(whole)).model_dump() == recipes.read(str(path)).model_dump()
     assert not recipes.read(str(whole)).documents
 
@@ -241,7 +241,7 @@ def test_an_axis_gives_a_recipe_for_another_python_with_packages_of_its_own(tmp_
     assert other.verify.requirements == ("numpy==2.1.0",)
     assert file in other.documents
     assert recipes.read(str(file)).host.python == "3.12"
-    assert on_axes(file) == ["linux-r2.20", "linux-r2.20-py313"]
+    assert names_on_axes(file) == ["linux-r2.20", "linux-r2.20-py313"]
 
 
 @pytest.mark.parametrize("name", ["linux-r2.20-py311", "linux-r2.20-py312", "other-py313"])
@@ -265,7 +265,7 @@ def test_a_recipe_of_an_axis_has_no_text_that_could_be_changed(tmp_path: Path) -
     with fails(RecipeError, "linux-r2.20-py313", "linux-r2.20"):
         recipes.editable(str(path))
     # A bundle takes it as one document, which stands for itself.
-    text = recipes.whole(path)
+    text = recipes.whole_text(path)
     assert (
         recipes.read(str(make_file(tmp_path / "b/linux-r2.20-py313.toml", text))).host.python
         == "3.13"

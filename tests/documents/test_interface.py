@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from tfwright.documents.recipe import BazelrcTable, PromptTable, Recipe, SourceTable
-from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, first_of, last_of
+from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, range_end, range_start
 
 COMMIT = "0123456789" * 4
 URL = "https://github.com/tensorflow/tensorflow.git"
@@ -72,7 +72,7 @@ def test_a_range_may_begin_or_end_with_a_candidate(
     version: str, since: str, until: str, *, inside: bool
 ) -> None:
     rank = ExactRelease.parse(version).rank
-    assert (first_of(since) <= rank <= last_of(until)) is inside
+    assert (range_start(since) <= rank <= range_end(until)) is inside
 
 
 def test_an_interface_of_its_own_has_no_release() -> None:

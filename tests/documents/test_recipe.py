@@ -327,17 +327,17 @@ def test_a_target_that_a_release_has_not_is_refused_with_the_other_one(
 ) -> None:
     table = recipe.PackageTable()
     with fails(RecipeError, release) as caught:
-        recipe.insist_on_wheel(target, table, Release.parse(release))
+        recipe.check_makes_wheel(target, table, Release.parse(release))
     assert caught.value.remedy.startswith(f'Write target = "{other}" into [compile], ')
-    recipe.insist_on_wheel(other, table, Release.parse(release))
+    recipe.check_makes_wheel(other, table, Release.parse(release))
     # Without a release nothing is known of it.
-    recipe.insist_on_wheel(target, table)
+    recipe.check_makes_wheel(target, table)
 
 
 def test_a_target_of_which_no_wheel_is_made_is_refused_unless_a_program_does_it() -> None:
     with fails(RecipeError, "//a:b", "package.program"):
-        recipe.insist_on_wheel("//a:b", recipe.PackageTable())
-    recipe.insist_on_wheel("//a:b", recipe.PackageTable(program="bazel-bin/b"))
+        recipe.check_makes_wheel("//a:b", recipe.PackageTable())
+    recipe.check_makes_wheel("//a:b", recipe.PackageTable(program="bazel-bin/b"))
 
 
 def test_the_items_of_a_list_that_break_one_rule_are_one_fault(recipe_file: Path) -> None:

@@ -3,7 +3,7 @@ from typing import Literal
 
 import pytest
 
-from tfwright.documents.release import ExactRelease, Release, first_of, last_of
+from tfwright.documents.release import ExactRelease, Release, range_end, range_start
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
 from tfwright.match.releases import KNOWN
@@ -54,7 +54,9 @@ def test_an_alpha_takes_the_bazel_of_its_own_script() -> None:
 def test_no_release_has_two_rows(kind: str) -> None:
     # A fork has rows of its own.
     rows = [row for row in TABLE[kind] if "fork" not in row]
-    spans = [(first_of(first), last_of(last)) for first, last in (row["releases"] for row in rows)]
+    spans = [
+        (range_start(first), range_end(last)) for first, last in (row["releases"] for row in rows)
+    ]
     ranks = [ExactRelease(*release).rank for release in KNOWN]
     assert all(sum(first <= rank <= last for first, last in spans) <= 1 for rank in ranks)
 

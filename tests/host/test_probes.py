@@ -31,7 +31,7 @@ def test_this_host_is_described_as_uname_does(tmp_path: Path) -> None:
     assert host.disk(tmp_path / "not" / "there" / "yet").free > 0
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
     mounts = Path("/proc/mounts")
     if mounts.is_file() and " / " not in mounts.read_text("utf-8"):
@@ -40,7 +40,7 @@ def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
 
 
 def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
-    of_image: Path, container: RunningContainer
+    image_root: Path, container: RunningContainer
 ) -> None:
     toolkit = Path("/opt/own/cuda")
     header = f"{toolkit}/include/x86_64-linux-gnu/nccl.h"
@@ -50,15 +50,15 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
         header: "#define NCCL_MAJOR 2\n#define NCCL_MINOR 16\n#define NCCL_PATCH 5",
     }
     for name, text in files.items():
-        make_file(Path(f"{of_image}{name}"), text)
+        make_file(Path(f"{image_root}{name}"), text)
     before = probes.here().release
-    assert HERE.exists(of_image)
+    assert HERE.exists(image_root)
     assert not HERE.exists(toolkit)
     with inside_container(container):
         assert probes.here().release.value == "Debian of the image"
         assert HERE.exists(toolkit)
-        assert not HERE.exists(of_image)
-        assert HERE.read(of_image / "etc/os-release") == NOTHING
+        assert not HERE.exists(image_root)
+        assert HERE.read(image_root / "etc/os-release") == NOTHING
         assert Seen("11.8.0", f"{toolkit}/version.txt") in nvidia.cuda(HERE, toolkit)
         assert nvidia.library(HERE, "nccl", [toolkit]) == Seen("2.16.5", header)
     assert probes.here().release == before

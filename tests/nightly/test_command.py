@@ -47,7 +47,7 @@ def test_a_dry_run_of_a_night_changes_nothing(shell: CommandLine, foreign: Path,
     assert not (foreign / "site").exists()
 
 
-@pytest.mark.usefixtures("of_demo")
+@pytest.mark.usefixtures("nightly_directory")
 def test_a_watch_says_how_many_notices_it_sent(shell: CommandLine, err: Read) -> None:
     shell.succeeds("invoke nightly --watch")
     assert err() == "0 notices sent\n"

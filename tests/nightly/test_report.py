@@ -14,18 +14,18 @@ pytestmark = pytest.mark.medium
 
 
 @pytest.fixture
-def build(of_demo: Path) -> Path:
+def build(nightly_directory: Path) -> Path:
     """Return the directory of the only build of a host."""
-    night.run(host_with(of_demo, "demo"))
-    (folder,) = (of_demo / "site/builds").iterdir()
+    night.run(host_with(nightly_directory, "demo"))
+    (folder,) = (nightly_directory / "site/builds").iterdir()
     return folder
 
 
 def test_a_build_that_came_from_another_host_is_reported_without_its_night(
-    shell: CommandLine, build: Path, of_demo: Path, tmp_path: Path, out: Read
+    shell: CommandLine, build: Path, nightly_directory: Path, tmp_path: Path, out: Read
 ) -> None:
     copy = shutil.copytree(build, tmp_path / "copy")
-    shutil.rmtree(of_demo)
+    shutil.rmtree(nightly_directory)
     (tmp_path / "nightly.toml").unlink()
     shell.succeeds(f"invoke report --build {copy}")
     assert build.name in out()
@@ -41,9 +41,9 @@ def test_a_directory_whose_document_is_damaged_holds_no_build(
 
 
 def test_a_report_is_the_builds_page_where_html_is_asked_for(
-    shell: CommandLine, of_demo: Path, out: Read
+    shell: CommandLine, nightly_directory: Path, out: Read
 ) -> None:
-    host = host_with(of_demo, "a")
+    host = host_with(nightly_directory, "a")
     host.changed_after_a_night()
     night.run(host)
     out()

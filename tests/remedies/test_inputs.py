@@ -13,7 +13,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents import recipe as recipes
 from tfwright.tools import json_text
 
-pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("in_a_hurry")]
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("no_pauses")]
 
 WORKSPACE = """\
 load("@dep//:defs.bzl", "more")

@@ -52,7 +52,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
 
-@pytest.mark.usefixtures("of_demo", "alone")
+@pytest.mark.usefixtures("nightly_directory", "alone")
 def test_a_kind_of_timer_and_a_time_are_chosen(shell: CommandLine) -> None:
     remedy = shell.remedy("invoke nightly --install weekly")
     kinds = remedy.removeprefix("Choose one of: ").removesuffix(".").split(", ")
@@ -76,10 +76,10 @@ def test_a_kind_of_timer_and_a_time_are_chosen(shell: CommandLine) -> None:
     ],
 )
 def test_a_directory_is_moved_to_a_path_that_a_unit_can_hold(
-    shell: CommandLine, nightly_file: Path, of_demo: Path, sign: str, said: str
+    shell: CommandLine, nightly_file: Path, nightly_directory: Path, sign: str, said: str
 ) -> None:
     before = nightly_file.read_text("utf-8")
-    wrong = before.replace(of_demo.name, f"ho{sign}st", 1)
+    wrong = before.replace(nightly_directory.name, f"ho{sign}st", 1)
     nightly_file.write_text(wrong, "utf-8")
     remedy = shell.remedy("invoke nightly --install user")
     assert said in remedy.removeprefix("Move it to a path without ")
@@ -90,18 +90,20 @@ def test_a_directory_is_moved_to_a_path_that_a_unit_can_hold(
 
 @pytest.mark.usefixtures("alone")
 def test_a_host_without_cron_takes_the_option_that_is_named(
-    shell: CommandLine, of_demo: Path, monkeypatch: pytest.MonkeyPatch
+    shell: CommandLine, nightly_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfwright.tools.process.command.SYSTEM_PATH", (str(of_demo),))
+    monkeypatch.setattr("tfwright.tools.process.command.SYSTEM_PATH", (str(nightly_directory),))
     remedy = shell.remedy("invoke nightly --install cron")
     option = find_text(r"--install \w+", remedy)
     assert shell.status(f"invoke nightly {option[0]}") == 1
     assert shell.fault is None
 
 
-def test_a_recipe_of_the_night_is_chosen_or_added(nightly_file: Path, of_demo: Path) -> None:
+def test_a_recipe_of_the_night_is_chosen_or_added(
+    nightly_file: Path, nightly_directory: Path
+) -> None:
     def plan(only: str) -> None:
-        host = host_with(of_demo, *targets())
+        host = host_with(nightly_directory, *targets())
         night.plan(host, only=only)
 
     def targets() -> list[str]:
@@ -116,20 +118,22 @@ def test_a_recipe_of_the_night_is_chosen_or_added(nightly_file: Path, of_demo: P
     plan("mine")
 
 
-@pytest.mark.usefixtures("of_demo")
-def test_a_build_is_named_by_what_the_page_lists(shell: CommandLine, of_demo: Path) -> None:
-    night.run(host_with(of_demo, "demo"))
-    (build,) = (of_demo / "site/builds").iterdir()
+@pytest.mark.usefixtures("nightly_directory")
+def test_a_build_is_named_by_what_the_page_lists(
+    shell: CommandLine, nightly_directory: Path
+) -> None:
+    night.run(host_with(nightly_directory, "demo"))
+    (build,) = (nightly_directory / "site/builds").iterdir()
     shell.remedy("invoke report --build nothing-like-it", "identifier")
-    assert build.name in (of_demo / "site/index.html").read_text("utf-8")
+    assert build.name in (nightly_directory / "site/index.html").read_text("utf-8")
     shell.succeeds(f"invoke report --build {build.name}")
     shell.succeeds("invoke report --build demo")
 
 
 def test_a_flaw_of_ours_is_reported_by_the_command_that_is_named(
-    shell: CommandLine, of_demo: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, nightly_directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    host = host_with(of_demo, "demo")
+    host = host_with(nightly_directory, "demo")
     night.run(host)
     builder = host.fake
     builder.clock.next_night()
@@ -137,7 +141,7 @@ def test_a_flaw_of_ours_is_reported_by_the_command_that_is_named(
     builder.raises["demo"] = LookupError("a flaw")
     night.run(host)
     remedies = [shell.remedy("invoke bisect demo")]
-    with states.opened(of_demo) as state:
+    with states.opened(nightly_directory) as state:
         (flawed,) = [found for found in state.builds() if not found.good]
         broken = state.build(flawed.id)
     assert broken
@@ -154,12 +158,14 @@ def test_a_flaw_of_ours_is_reported_by_the_command_that_is_named(
         assert "a flaw" in capsys.readouterr().out
 
 
-def test_what_is_bisected_is_chosen_among_the_recipes(shell: CommandLine, of_demo: Path) -> None:
+def test_what_is_bisected_is_chosen_among_the_recipes(
+    shell: CommandLine, nightly_directory: Path
+) -> None:
     shell.remedy("invoke bisect nothing-like-it", "Choose")
     shell.remedy("invoke bisect demo", "--good", "--bad")
-    host = host_with(of_demo, "demo")
+    host = host_with(nightly_directory, "demo")
     night.run(host)
-    with states.opened(of_demo) as state:
+    with states.opened(nightly_directory) as state:
         (good,) = state.builds()
     # The page lists the only build there is, which is no failed one.
     command = f"invoke bisect demo --good {good.id} --bad {good.id}"
@@ -170,30 +176,30 @@ def test_what_is_bisected_is_chosen_among_the_recipes(shell: CommandLine, of_dem
 
 
 @pytest.fixture
-def published(of_demo: Path) -> str:
+def published(nightly_directory: Path) -> str:
     """Let a night publish a wheel; return its file name."""
-    night.run(host_with(of_demo, "demo"))
-    (wheel,) = (of_demo / "site/packages").glob("*.whl")
+    night.run(host_with(nightly_directory, "demo"))
+    (wheel,) = (nightly_directory / "site/packages").glob("*.whl")
     return wheel.name
 
 
 def test_a_wheel_is_yanked_by_the_name_in_the_index(
-    shell: CommandLine, of_demo: Path, published: str
+    shell: CommandLine, nightly_directory: Path, published: str
 ) -> None:
     absent = published.replace("1.0", "1.1")
     for wrong in (absent, published[:9], f"../packages/{published}"):
         shell.remedy(f"invoke index --yank {wrong}", "lists")
-    (page,) = (of_demo / "site/simple").glob("*/index.json")
+    (page,) = (nightly_directory / "site/simple").glob("*/index.json")
     (file,) = json.loads(page.read_text("utf-8"))["files"]
     shell.succeeds(f"invoke index --yank {file['filename']} --reason x")
     assert json.loads(page.read_text("utf-8"))["files"][0]["yanked"] == "x"
 
 
 def test_a_wheel_of_a_build_host_is_yanked_without_naming_its_folder(
-    shell: CommandLine, of_demo: Path, published: str
+    shell: CommandLine, nightly_directory: Path, published: str
 ) -> None:
     command = f"invoke index --yank {published}"
-    shell.remedy(f"{command} --folder {of_demo}/site", "--folder")
+    shell.remedy(f"{command} --folder {nightly_directory}/site", "--folder")
     shell.succeeds(command)
 
 
@@ -228,39 +234,41 @@ def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(tmp_path: Pat
 
 
 def test_a_catalog_that_cannot_be_read_is_deleted(
-    shell: CommandLine, of_demo: Path, published: str
+    shell: CommandLine, nightly_directory: Path, published: str
 ) -> None:
     file = make_file(
-        of_demo / "site/packages" / wheels.FILE,
+        nightly_directory / "site/packages" / wheels.FILE,
         b"no database, but long enough to be looked at " * 99,
     )
     shell.remedy("invoke index", file)
     file.unlink()
     shell.succeeds("invoke index")
-    assert (of_demo / "site/packages" / published).is_file()
+    assert (nightly_directory / "site/packages" / published).is_file()
 
 
 def test_a_state_that_cannot_be_used_is_moved_away(
-    shell: CommandLine, of_demo: Path, published: str
+    shell: CommandLine, nightly_directory: Path, published: str
 ) -> None:
-    file = make_file(of_demo / states.FILE, b"no database, but long enough to be looked at " * 99)
+    file = make_file(
+        nightly_directory / states.FILE, b"no database, but long enough to be looked at " * 99
+    )
     shell.remedy("invoke index", file)
-    file.rename(of_demo / "old")
-    host = host_with(of_demo, "demo")
+    file.rename(nightly_directory / "old")
+    host = host_with(nightly_directory, "demo")
     host.fake.clock.next_night()
     night.run(host)
-    assert published.split("-")[1] in (of_demo / "site/index.html").read_text()
+    assert published.split("-")[1] in (nightly_directory / "site/index.html").read_text()
 
 
 def test_an_index_is_asked_at_the_address_that_is_described(
-    shell: CommandLine, of_demo: Path, published: str, serve: Serve
+    shell: CommandLine, nightly_directory: Path, published: str, serve: Serve
 ) -> None:
-    address = serve(of_demo)
-    (of_demo / "match.json").write_text("{}", "utf-8")
+    address = serve(nightly_directory)
+    (nightly_directory / "match.json").write_text("{}", "utf-8")
     remedy = shell.remedy(f"invoke match --index {address}")
     (first, second) = re.findall(r"(\w+)/", remedy)
-    assert (of_demo / "site" / first).is_dir()
-    assert (of_demo / "site" / second / published).is_file()
+    assert (nightly_directory / "site" / first).is_dir()
+    assert (nightly_directory / "site" / second / published).is_file()
     shell.succeeds(f"invoke match --index {address}site")
 
 
@@ -285,15 +293,15 @@ def test_another_night_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_state_of_a_newer_version_is_left_by_another_directory(
-    shell: CommandLine, nightly_file: Path, of_demo: Path, tmp_path: Path
+    shell: CommandLine, nightly_file: Path, nightly_directory: Path, tmp_path: Path
 ) -> None:
-    with states.opened(of_demo) as state:
+    with states.opened(nightly_directory) as state:
         state.begin_night(dt.datetime.now(dt.UTC))
-    file = of_demo / states.FILE
+    file = nightly_directory / states.FILE
     with closing(sqlite3.connect(file)) as database:
         database.execute("pragma user_version = 99")
     shell.remedy("invoke index", "directory")
-    change_text(nightly_file, str(of_demo), str(tmp_path / "other"))
+    change_text(nightly_file, str(nightly_directory), str(tmp_path / "other"))
     shell.succeeds("invoke index")
 
 

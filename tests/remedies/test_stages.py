@@ -96,7 +96,7 @@ http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha
 
 
 @pytest.mark.parametrize(("offline", "way"), [(True, "drop"), (True, "downloads"), (False, "drop")])
-@pytest.mark.usefixtures("in_a_hurry")
+@pytest.mark.usefixtures("no_pauses")
 def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # noqa: PLR0913
     shell: CommandLine,
     tmp_path: Path,

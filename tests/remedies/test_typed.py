@@ -214,7 +214,7 @@ def test_the_target_that_makes_a_wheel_of_a_release_is_written(release: str) -> 
     wrong = WHEEL_TARGET if release == "1.8" else TENSORFLOW_TARGET
 
     def insist(target: str) -> None:
-        recipes.insist_on_wheel(target, PackageTable(), numbers)
+        recipes.check_makes_wheel(target, PackageTable(), numbers)
 
     fault = failing(lambda: insist(wrong), RecipeError)
     line = find_text(r"Write (target = \"\S+\") into \[compile\]", fault.remedy)

@@ -532,7 +532,7 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
     assert notes == [f"Downloading {CUDNN_WHEEL} (wheels)", "Unpacking cuDNN 7.6"]
 
 
-@pytest.mark.usefixtures("in_a_hurry")
+@pytest.mark.usefixtures("no_pauses")
 def test_of_archives_whose_server_is_gone_it_is_said_why(job: RecipeJob, notes: list[str]) -> None:
     gone = {f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64 for number in "12"}
     job = pinned(job, cudnn={"archives": gone})

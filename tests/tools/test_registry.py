@@ -51,7 +51,7 @@ def test_anything_else_is_refused(url: str) -> None:
         RegistryPackage.of(url)
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
     clients: Path, tmp_path: Path
 ) -> None:
@@ -84,7 +84,7 @@ def test_a_damaged_package_is_called_so(clients: Path, tmp_path: Path, damage: s
         registry.extract(RegistryPackage("npm", "a", "1"), "package/deps/a.tar.gz", tmp_path / "t")
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_own(
     clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from tfwright.pipeline.results import Inputs
 from tfwright.tools import files
 from tfwright.vault import lock
 
-pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("in_a_hurry")]
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("no_pauses")]
 
 RULE = (
     'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.tar.gz"], '

@@ -120,7 +120,7 @@ def _documents(job: RecipeJob, document: Path, scratch: Path) -> Iterator[Conten
     if job.recipe.documents:
         # In one file: toolkits and archives of the checkout that it goes to may differ.
         document = scratch / document.name
-        files.write(document, recipes.whole(recipes.find(job.argument)))
+        files.write(document, recipes.whole_text(recipes.find(job.argument)))
     yield bundle.member_of("recipe", document)
     if job.locked:
         yield bundle.member_of("lock", job.locked)

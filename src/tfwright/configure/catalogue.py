@@ -99,7 +99,7 @@ class Prompt(Table):
         """Say whether a version has this prompt on a system, as ``uname -s`` names it."""
         in_fork = version.fork.startswith(self.fork)
         fits = in_fork and self.system in {"any", system}
-        return fits and version.within(self.since, self.until)
+        return fits and version.is_within(self.since, self.until)
 
     def applies(self, answers: Answers) -> bool:
         """Say whether it is asked, given the other answers; one without an answer counts as no."""
@@ -175,7 +175,7 @@ def everything() -> tuple[Prompt, ...]:
 def afterwards(variable: str, version: ExactRelease) -> Afterwards | None:
     """Return what became of a feature whose question a version does not ask; None if unknown."""
     for entry in _read().afterwards:
-        if entry.variable == variable and version.within(entry.since, entry.until):
+        if entry.variable == variable and version.is_within(entry.since, entry.until):
             return entry
     return None
 

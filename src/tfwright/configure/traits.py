@@ -50,7 +50,7 @@ class Trait(Table):
 
     def covers(self, version: ExactRelease) -> bool:
         """Say whether a version lies in this range."""
-        if not version.within(self.since, self.until):
+        if not version.is_within(self.since, self.until):
             return False
         family = re.match(r"[a-z]*", self.fork)
         # Branches of a fork are dated, so their names sort by age: nv21.04 < nv22.12.

@@ -9,7 +9,7 @@ from tfwright.configure import catalogue
 from tfwright.configure.catalogue import Answer, Prompt
 from tfwright.configure.interview import Interview
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES
-from tfwright.documents.release import ExactRelease, Release, first_of
+from tfwright.documents.release import ExactRelease, Release, range_start
 from tfwright.printable import nearest
 
 LONGEST_LINE = 4095
@@ -123,7 +123,7 @@ def _asked_by(prompts: list[Prompt]) -> str:
     spans = list[tuple[Release, Release]]()
     # A question is catalogued once for each wording; a reader only wants to know when it
     # came and went.
-    for prompt in sorted(prompts, key=lambda prompt: first_of(prompt.since)):
+    for prompt in sorted(prompts, key=lambda prompt: range_start(prompt.since)):
         since = ExactRelease.parse(prompt.since).line
         until = ExactRelease.parse(prompt.until).line
         if spans:

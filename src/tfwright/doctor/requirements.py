@@ -8,7 +8,7 @@ from pathlib import Path
 from tfwright.doctor import images
 from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
-from tfwright.documents.filesystem import ROOT, unbuildable
+from tfwright.documents.filesystem import ROOT, unbuildable_character
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
 from tfwright.documents.release import ExactRelease
@@ -287,7 +287,7 @@ class Requirements(HostComparison):
 
     def place(self) -> Iterator[Finding]:
         # Refused at fetch, which would download gigabytes into a place where no build can run.
-        if odd := unbuildable(self.host_file.build_out):
+        if odd := unbuildable_character(self.host_file.build_out):
             remedy = f"Set build_out to such a directory in {host_files.path()}."
             if self.host_file.build_out == ROOT / "build_out":
                 remedy = f"{remedy[:-1]}, or move {ROOT}."

@@ -54,11 +54,11 @@ def recipe_values(path: Path) -> dict[str, Any]:
     file = file_of(path)
     values = values_of(file)
     if file != path:
-        choose(values, path)
+        apply_axis(values, path)
     return values
 
 
-def choose(values: dict[str, Any], path: Path) -> None:
+def apply_axis(values: dict[str, Any], path: Path) -> None:
     """Put the Python that the name of a recipe says into its values, in the flags as well."""
     digits = path.stem.rpartition("-py")[2]
     python = f"{digits[0]}.{digits[1:]}"
@@ -87,7 +87,7 @@ def set_flag(values: dict[str, Any], name: str, before: str, now: str) -> None:
         ]
 
 
-def on_axes(path: Path) -> list[str]:
+def names_on_axes(path: Path) -> list[str]:
     """Return the names of the recipes that a file makes with its axes, its own first."""
     try:
         axes = values_of(path).get("axes", {}) if "[axes]" in path.read_text("utf-8") else {}
@@ -99,9 +99,9 @@ def on_axes(path: Path) -> list[str]:
     return [path.stem, *(f"{path.stem}-py{each}" for each in digits)]
 
 
-def others_on_axes(path: Path) -> list[Path]:
+def other_paths(path: Path) -> list[Path]:
     """Return where the recipes that a file makes with its axes would lie, without its own."""
-    return [path.with_name(f"{name}.toml") for name in on_axes(path)[1:]]
+    return [path.with_name(f"{name}.toml") for name in names_on_axes(path)[1:]]
 
 
 def named_packages(values: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -138,9 +138,9 @@ def pins_text(
     return text
 
 
-def pins_copied(old: Path, new: Path) -> Iterator[tuple[Path, str]]:
+def copied_pins(old: Path, new: Path) -> Iterator[tuple[Path, str]]:
     """Yield place and text of the packages of each of a recipe's axes, for a copy of it."""
-    for name in on_axes(old):
+    for name in names_on_axes(old):
         if (place := old.with_name(name + PINS)).is_file():
             copied = new.stem + name.removeprefix(old.stem)
             head, own = (PINS_HEAD.format(recipe=f"{one}.toml") for one in (name, copied))
@@ -181,7 +181,7 @@ class Composing:
         from tfwright.documents.toolkit import ToolkitTable
 
         if (file := file_of(self.path)) != self.path:
-            choose(values, self.path)
+            apply_axis(values, self.path)
             self.documents.append(file)
         if isinstance(named := values.get("toolkit"), str):
             parts = self._document(TOOLKITS, named, ("toolkit",), ToolkitTable)
@@ -199,7 +199,7 @@ class Composing:
             if isinstance(own, dict) and isinstance(sources, list):
                 fetch["substitutes"] = {**shared.get("substitutes", {}), **own}
                 fetch["sources"] = [*shared.get("sources", []), *sources]
-        self._packages(values)
+        self._add_packages(values)
 
     def _document(
         self, folder: str, name: str, key: tuple[str, ...], model: type[Table]
@@ -241,7 +241,7 @@ class Composing:
             where=where,
         )
 
-    def _packages(self, values: dict[str, Any]) -> None:
+    def _add_packages(self, values: dict[str, Any]) -> None:
         path = self.path.with_suffix(PINS)
         if not path.is_file():
             return
@@ -260,11 +260,13 @@ def merged(own: list[str], resolved: tuple[str, ...]) -> list[str]:
     """Return packages of a recipe with those that were resolved, by name; its own ones win."""
     if not resolved:
         return own
-    named = {project(line) for line in own}
-    return sorted([*own, *(line for line in resolved if project(line) not in named)], key=project)
+    named = {project_name(line) for line in own}
+    return sorted(
+        [*own, *(line for line in resolved if project_name(line) not in named)], key=project_name
+    )
 
 
-def project(line: str) -> str:
+def project_name(line: str) -> str:
     """Return the name, as indexes compare it, with which a requirement begins."""
     found = re.match(r"[\w.-]+", line)
     return re.sub(r"[-_.]+", "-", found[0]).lower() if found else line

@@ -69,7 +69,7 @@ class DocumentFault:
 # What is TOML, but does not fit
 
 
-def explained(
+def document_faults(
     text: str, values: Mapping[str, object], model: "type[Table]", found: Sequence["ErrorDetails"]
 ) -> tuple[list[DocumentFault], int]:
     """Turn pydantic's first findings into one fault for each key; return how many there are of all.
@@ -83,19 +83,19 @@ def explained(
         location = finding["loc"]
         item = location and isinstance(location[-1], int)
         alike[location[:-1] if item else location, finding["msg"]].append(finding)
-    places = [_place(values, finding) for finding, *_ in islice(alike.values(), SHOWN)]
+    places = [_document_location(values, finding) for finding, *_ in islice(alike.values(), SHOWN)]
     for place, (finding, *others) in zip(places, alike.values(), strict=False):
         # Of a value that may be a path or a table, only what is wrong inside the table counts.
         if isinstance(finding["input"], Mapping) and any(
             len(other) > len(place) and other[: len(place)] == place for other in places if place
         ):
             continue
-        fault = _described(text, place, model, finding)
+        fault = _describe(text, place, model, finding)
         # An answer may be of two types, and then has a finding for each; a text that is refused for
         # what it says has the second one only to go by.
         if place in faults and finding["type"] == "string_type":
             what = f"{_dotted_name(place)}: must be true, false or a text in quotes"
-            given = _spelled(finding["input"])
+            given = _toml_text(finding["input"])
             fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
         elif place in faults and finding["type"] == "model_type":
             continue
@@ -113,7 +113,7 @@ def explained(
     return described, len(described) if len(alike) <= SHOWN else len(alike)
 
 
-def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:
+def _document_location(values: Mapping[str, object], finding: "ErrorDetails") -> Location:
     """Return the part of a location that the document has; pydantic adds names of types."""
     location = finding["loc"]
     lacking = location[-1:] if finding["type"] == "missing" else ()
@@ -126,12 +126,12 @@ def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:
     return (*place, *lacking)
 
 
-def _described(
+def _describe(
     text: str, place: Location, model: "type[Table]", finding: "ErrorDetails"
 ) -> DocumentFault:
     line = line_of(text, place)
     key = _dotted_name(place)
-    table = _table(model, place[:-1])
+    table = _table_at(model, place[:-1])
     if finding["type"] == "extra_forbidden":
         known = list(table.model_fields) if table else []
         what = f"unknown key {key}{guess(str(place[-1]), known)}"
@@ -146,8 +146,8 @@ def _described(
         place[-1:] == ("sha256",) or {*place[-2:]} & {"files", "wheels", "archives"}
     ):
         return DocumentFault(line, f"{key} is empty", f"Let '{invoke('pin')}' write it.")
-    what, remedy = _of_value(finding, _source_line(text, line), place)
-    if finding["type"] == "model_type" and (wanted := _table(model, place)):
+    what, remedy = _describe_value(finding, _source_line(text, line), place)
+    if finding["type"] == "model_type" and (wanted := _table_at(model, place)):
         fields = wanted.model_fields
         needed = [name for name, field in fields.items() if field.is_required()]
         remedy = f"Write a table [{key}] with {', '.join(needed or fields)}."
@@ -170,18 +170,18 @@ def _source_line(text: str, line: int) -> str:
     return lines[line - 1][: 2 * LONGEST_VALUE] if line <= len(lines) else ""
 
 
-def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[str, str]:
+def _describe_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[str, str]:
     """Say what a value must be, and what to write."""
     kind = finding["type"]
-    given = _spelled(finding["input"])
+    given = _toml_text(finding["input"])
     context = finding.get("ctx", {})
     if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {given}", _rewritten(kind, source, place)
+        return f"must be {_WANTED[kind]}, not {given}", _corrected_line(kind, source, place)
     if kind in _COMPARED:
         words, bound = _COMPARED[kind]
         return f"must be {words} {context.get(bound)}, not {given}", GENERAL
     if kind == "literal_error":
-        return _of_choice(str(context.get("expected")), finding["input"]), GENERAL
+        return _describe_choice(str(context.get("expected")), finding["input"]), GENERAL
     if kind == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         form = FORMS.get(pattern, f"of the form {pattern}")
@@ -198,15 +198,15 @@ def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[st
     return f"{given} {message}" if quoted else message, remedy
 
 
-def _of_choice(expected: str, given: object) -> str:
-    what = f"must be {expected}, not {_spelled(given)}"
+def _describe_choice(expected: str, given: object) -> str:
+    what = f"must be {expected}, not {_toml_text(given)}"
     choices = re.findall(r"'([^']*)'", expected)
     by_lower_case = {choice.lower(): choice for choice in choices}
     near = nearest(str(given).lower(), by_lower_case)
     return f"{what}; did you mean {by_lower_case[near]!r}?" if near else what
 
 
-def _rewritten(kind: str, source: str, place: Location) -> str:
+def _corrected_line(kind: str, source: str, place: Location) -> str:
     """Return the line to write, where the value only lacks its quotes or brackets."""
     assigned = re.match(r"\s*([\w.\"'/-]+)\s*=\s*([^#\[\]{}]*[^#\[\]{}\s])", source)
     if not assigned or not place or not isinstance(place[-1], str):
@@ -224,7 +224,7 @@ def _rewritten(kind: str, source: str, place: Location) -> str:
     return GENERAL
 
 
-def _spelled(value: object) -> str:
+def _toml_text(value: object) -> str:
     """Return a value as TOML has it, cut to what a message can hold."""
     if isinstance(value, Mapping):
         return "a table"
@@ -235,7 +235,7 @@ def _spelled(value: object) -> str:
     return printable(str(value), SPELLED)
 
 
-def _table(model: "type[Table]", location: Location) -> "type[Table] | None":
+def _table_at(model: "type[Table]", location: Location) -> "type[Table] | None":
     """Return the class of the table at `location`; None where it is not known."""
     for part in location:
         field = model.model_fields.get(str(part))
@@ -256,7 +256,7 @@ def _table(model: "type[Table]", location: Location) -> "type[Table] | None":
 # What is not TOML
 
 
-def of_syntax(text: str, message: str) -> DocumentFault:
+def syntax_fault(text: str, message: str) -> DocumentFault:
     """Turn the parser's message into a fault, with the key and the earlier line that it means."""
     found = re.search(r"line (\d+)", message)
     # At the end of the document the parser names no line.
@@ -267,7 +267,7 @@ def of_syntax(text: str, message: str) -> DocumentFault:
         what = "a line of an unfinished merge"
         return DocumentFault(line, what, "Finish the merge, and delete git's marks.")
     if re.search(r"twice|overwrite a value|redefine namespace|mutate immutable|Duplicate", message):
-        return _repeated(text, line)
+        return _repetition_fault(text, line)
     other = (
         "",
         re.sub(r" \(at [^)]*\)", "", message),
@@ -282,7 +282,7 @@ def of_syntax(text: str, message: str) -> DocumentFault:
     return DocumentFault(line, what, remedy)
 
 
-def _repeated(text: str, line: int) -> DocumentFault:
+def _repetition_fault(text: str, line: int) -> DocumentFault:
     """Name the key or the table that stands in a document twice, and where it stood first."""
     entries = _entries(text)
     here = [entry for number, entry in entries if number <= line]
@@ -371,16 +371,16 @@ def _entries(text: str) -> Sequence[tuple[int, Location]]:
         header = re.match(r"\s*(\[{1,2})([^\[\]]+)\]", line)
         key = _KEY.match(line)
         if header:
-            table = list(_dotted(header[2]))
+            table = list(_key_parts(header[2]))
             if header[1] == "[[":
                 table.append(seen[header[2]])
             seen[header[2]] += 1
             entries.append((number, tuple(table)))
         elif key:
-            entries.append((number, (*table, *_dotted(key[1]))))
+            entries.append((number, (*table, *_key_parts(key[1]))))
     return entries
 
 
-def _dotted(text: str) -> list[str | int]:
+def _key_parts(text: str) -> list[str | int]:
     """Split a TOML key such as ``source.assets`` or ``"a/b.h"`` into its parts."""
     return [quoted or bare for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)]

@@ -41,7 +41,7 @@ def home() -> Path:
     return found if found.is_absolute() else HOMELESS
 
 
-def settings(name: str) -> Path:
+def settings_path(name: str) -> Path:
     """Return where a file of the user's settings has its place (XDG Base Directory)."""
     config = os.environ.get("XDG_CONFIG_HOME") or home() / ".config"
     return Path(config) / "tfwright" / name
@@ -53,7 +53,7 @@ def expanded(path: Path | str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 the same
 
 
-def unbuildable(path: Path) -> str:
+def unbuildable_character(path: Path) -> str:
     """Return the first character of a path below which no build runs; empty if there is none.
 
     TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find itself
@@ -102,7 +102,7 @@ SHIPPED = Path(__file__).resolve().parents[1] / "shipped" if INSTALLED else _CHE
 """The directory with the recipes, patches and templates that tfwright came with."""
 
 
-def _own() -> Path:
+def _find_directory() -> Path:
     """Return the nearest directory that `tfwright init` made, or the working directory."""
     try:
         here = Path.cwd()
@@ -118,5 +118,5 @@ def _own() -> Path:
     return next(made, here)
 
 
-ROOT = _own() if INSTALLED else _CHECKOUT
+ROOT = _find_directory() if INSTALLED else _CHECKOUT
 """The directory with a person's own recipes/, patches/ and build_out/."""

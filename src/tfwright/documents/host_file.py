@@ -18,16 +18,16 @@ SPACE = 0x20
 """The first character that controls nothing."""
 
 
-def _plain(path: Path) -> Path:
+def _check_plain(path: Path) -> Path:
     # The system refuses a NUL in a path, and a line break would end a line of what we write.
     if any(ord(letter) < SPACE for letter in str(path)):
         raise ValueError("must be a path without control characters")
     return path
 
 
-def _absolute(path: Path) -> Path:
+def _absolute_path(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
-    path = filesystem.expanded(_plain(path))
+    path = filesystem.expanded(_check_plain(path))
     if not path.is_absolute():
         raise ValueError(f"{path} must be an absolute path (or start with ~)")
     return path
@@ -44,7 +44,7 @@ _REPOSITORY = re.compile(r"[/~]|bundled:|(https|ssh|file)://(?!-)")
 """How the address of a git repository begins that tfwright asks."""
 
 
-def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
+def _check_fields(mirrors: dict[str, str]) -> dict[str, str]:
     for pattern, mirror in mirrors.items():
         if not _REPOSITORY.match(mirror):
             message = (
@@ -64,8 +64,8 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
     return mirrors
 
 
-HostPath = Annotated[Path, AfterValidator(_absolute)]
-PlainPath = Annotated[Path, AfterValidator(_plain)]
+HostPath = Annotated[Path, AfterValidator(_absolute_path)]
+PlainPath = Annotated[Path, AfterValidator(_check_plain)]
 """A path without control characters, which may be relative."""
 
 
@@ -186,7 +186,7 @@ class HostFile(Table):
     jobs: Annotated[int, Field(gt=0, le=10_000, strict=True)] | None = None
     """Actions that Bazel runs at once; by default as many as there are cores, or as fit in
     memory."""
-    mirrors: Annotated[dict[Line, Line], AfterValidator(_repeating)] = {}
+    mirrors: Annotated[dict[Line, Line], AfterValidator(_check_fields)] = {}
     """Repository url = url or path of a mirror that replaces it. A key may hold fields, which the
     value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
     downloads: dict[Line, WebAddress] = {}
@@ -305,7 +305,7 @@ def path() -> Path:
     named = os.environ.get("TFWRIGHT_HOST_FILE")
     if INSTALLED and not named and (ROOT / HOST_FILE).is_file():
         return ROOT / HOST_FILE
-    return Path(named) if named else filesystem.settings("host.toml")
+    return Path(named) if named else filesystem.settings_path("host.toml")
 
 
 def drop_folder(settings: HostFile) -> str:

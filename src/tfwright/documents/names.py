@@ -192,7 +192,7 @@ package_url = matching(
 """Accepts a package URL (ECMA-427) of npm, the Python index, Debian or Ubuntu."""
 
 
-def _in_editors(pattern: str) -> WithJsonSchema:
+def _schema_pattern(pattern: str) -> WithJsonSchema:
     """Return what the JSON Schema says of a text: it never refuses what tfwright takes."""
     # JavaScript, Rust and Python name a group in different ways; all have plain ones.
     plain = re.sub(r"\(\?P<\w+>", "(", pattern)
@@ -201,34 +201,38 @@ def _in_editors(pattern: str) -> WithJsonSchema:
 
 Flag = Annotated[bool, Strict()]
 """``true`` or ``false``; without Strict, pydantic takes 1 and "yes" for true."""
-Line = Annotated[str, AfterValidator(one_line), _in_editors(r"^[^\x00-\x1f\x7f]*$")]
+Line = Annotated[str, AfterValidator(one_line), _schema_pattern(r"^[^\x00-\x1f\x7f]*$")]
 """Text on one line, without control characters."""
-Statement = Annotated[str, AfterValidator(statement), _in_editors(r"^(?=.*\S)[^\x00-\x1f\x7f]*$")]
+Statement = Annotated[
+    str, AfterValidator(statement), _schema_pattern(r"^(?=.*\S)[^\x00-\x1f\x7f]*$")
+]
 """Prose on one line for people, who would learn nothing from blanks."""
-Name = Annotated[str, AfterValidator(no_option), _in_editors(f"^{_PLAIN_NAME}$")]
+Name = Annotated[str, AfterValidator(no_option), _schema_pattern(f"^{_PLAIN_NAME}$")]
 """A branch, tag or the like that no program can take for an option."""
 WebAddress = Annotated[str, StringConstraints(pattern=WEB), AfterValidator(one_line)]
 """What begins as an address that HTTP can ask, on one line."""
 InnerPath = Annotated[
     str,
     AfterValidator(inner_path),
-    _in_editors(r"^(?![/~-])(?!(.*/)?\.\.(/|$))[^\\\x00-\x1f\x7f]+$"),
+    _schema_pattern(r"^(?![/~-])(?!(.*/)?\.\.(/|$))[^\\\x00-\x1f\x7f]+$"),
 ]
 """A relative path with forward slashes that cannot leave its root."""
 RecipeName = Annotated[str, AfterValidator(recipe_name)]
 """The name of a recipe, and of its directory in build_out."""
-GitUrl = Annotated[str, AfterValidator(git_url), _in_editors(f"^{_GIT_URL}$")]
-DownloadUrl = Annotated[str, AfterValidator(download_url), _in_editors(f"^{URL}$")]
-PackageUrl = Annotated[str, AfterValidator(package_url), _in_editors(f"^{PACKAGE_URL.pattern}$")]
+GitUrl = Annotated[str, AfterValidator(git_url), _schema_pattern(f"^{_GIT_URL}$")]
+DownloadUrl = Annotated[str, AfterValidator(download_url), _schema_pattern(f"^{URL}$")]
+PackageUrl = Annotated[
+    str, AfterValidator(package_url), _schema_pattern(f"^{PACKAGE_URL.pattern}$")
+]
 HERMETIC_PYTHON_NAMES = ("HERMETIC_PYTHON_VERSION", "TF_PYTHON_VERSION")
 """What Bazel reads the version of its Python from. 2.14 to 2.17 know the second one only, 2.18 and
 later both."""
 PythonVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]\.[0-9]{1,2}$")]
-PackagePin = Annotated[str, AfterValidator(exact_pin), _in_editors(f"^{EXACT_PIN.pattern}$")]
+PackagePin = Annotated[str, AfterValidator(exact_pin), _schema_pattern(f"^{EXACT_PIN.pattern}$")]
 """A package of the Python index at one version: ``numpy==1.14.5``."""
 # Lower case only: a digest is compared as text, and names a file.
 Sha256 = Annotated[str, StringConstraints(pattern=CHECKSUM)]
-Replaced = Annotated[str, AfterValidator(replaced), _in_editors(f"{CHECKSUM}|^{URL}$")]
+Replaced = Annotated[str, AfterValidator(replaced), _schema_pattern(f"{CHECKSUM}|^{URL}$")]
 """The checksum of an archive, or the url of one that has none."""
 Commit = Annotated[str, StringConstraints(pattern=COMMIT)]
 # Python reads no number of more than 4,300 digits.

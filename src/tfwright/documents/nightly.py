@@ -20,7 +20,7 @@ from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 
 
-def _bytes(value: object) -> object:
+def _size_in_bytes(value: object) -> object:
     """Read a size such as ``"200 GiB"``; a plain number is bytes."""
     if not isinstance(value, str):
         return value
@@ -34,7 +34,7 @@ def _bytes(value: object) -> object:
     return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
-def _local(text: str) -> str:
+def _normalised_local(text: str) -> str:
     # packaging normalises the text (PEP 440), so that the index and the wheel spell it alike.
     try:
         local = Version(f"0+{text}").local
@@ -45,14 +45,14 @@ def _local(text: str) -> str:
     return local
 
 
-def _web_address(text: str) -> str:
+def _normalised_address(text: str) -> str:
     if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w.~%+-]*)*", text):
         raise ValueError("must be an http:// or https:// address without query or user name")
     return text.rstrip("/") + "/"
 
 
-Size = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
-LocalVersion = Annotated[str, AfterValidator(_local)]
+Size = Annotated[int, BeforeValidator(_size_in_bytes), Field(ge=0)]
+LocalVersion = Annotated[str, AfterValidator(_normalised_local)]
 """What stands after the ``+`` of a version."""
 MailAddress = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+-]+@[A-Za-z0-9_.-]+$")]
 
@@ -188,7 +188,7 @@ class NightlyFile(Table):
     """Where state, builds, index and pages are kept; ``site`` in it is what a web server serves."""
     title: Line = "Nightly wheels"
     """Heading of the first page and of the feed."""
-    url: Annotated[str, AfterValidator(_web_address)] | None = None
+    url: Annotated[str, AfterValidator(_normalised_address)] | None = None
     """Where users find the site; install commands and the feed name it."""
     hours: Annotated[float, Field(gt=0, le=24 * 7, strict=True)] = 8.0
     """The night's budget: a build that would not end within it waits for the next night."""

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from tfwright.documents import filesystem
-from tfwright.documents.composing import Composing, file_of, on_axes
+from tfwright.documents.composing import Composing, file_of, names_on_axes
 from tfwright.documents.filesystem import INSTALLED, SHIPPED
 from tfwright.documents.names import (
     HERMETIC_PYTHON_NAMES,
@@ -91,7 +91,7 @@ SMOKE = (
 """The smoke programs, the quick ones first; all make sense for any TensorFlow."""
 
 
-def _question(text: str) -> str:
+def _check_question(text: str) -> str:
     # Questions may span lines; isprintable takes a line break for a control character.
     if not text.replace("\n", " ").isprintable():
         raise ValueError("must be printable text; only line breaks may stand in a question")
@@ -429,7 +429,7 @@ class PromptTable(Table):
 
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
-    question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
+    question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_check_question)]
     """The text of the question, to its very end; ``*`` matches what differs from host to host."""
     kind: Literal["yes-no", "text"] = "text"
     """Whether the answer is true or false, or a text."""
@@ -839,7 +839,7 @@ def lacking_python_flag(recipe: Recipe) -> str:
     return "" if has else f"--repo_env={names[0]}={python}"
 
 
-def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELEASE) -> None:
+def check_makes_wheel(target: str, table: PackageTable, release: Release = NO_RELEASE) -> None:
     """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
     if table.program:
         return
@@ -863,13 +863,13 @@ def find(name: str, *, to_write: bool = False) -> Path:
     Raises RecipeError with the nearest name if there is none, and for a recipe of an installed
     tfwright that is to be written.
     """
-    by_name = [folder / f"{name}.toml" for folder in _folders()]
+    by_name = [folder / f"{name}.toml" for folder in _recipe_folders()]
     for path in [Path(name)] if name.endswith(".toml") else by_name:
         # No file system has such a name, and asking for one is an error of its own.
         if len(name) > LONGEST_PATH:
             continue
         file = file_of(path)
-        if not file.is_file() or (file != path and path.stem not in on_axes(file)):
+        if not file.is_file() or (file != path and path.stem not in names_on_axes(file)):
             continue
         if to_write and INSTALLED and path.resolve().is_relative_to(SHIPPED):
             raise RecipeError(
@@ -891,10 +891,10 @@ def find(name: str, *, to_write: bool = False) -> Path:
 
 def editable(name: str) -> Path:
     """Return the file of a recipe as `find` does, for its text to be changed."""
-    return with_text(find(name, to_write=True))
+    return file_with_text(find(name, to_write=True))
 
 
-def with_text(path: Path) -> Path:
+def file_with_text(path: Path) -> Path:
     """Return the file of a recipe; raise RecipeError if another recipe makes it with its axes."""
     if (file := file_of(path)) != path:
         raise RecipeError(
@@ -904,18 +904,18 @@ def with_text(path: Path) -> Path:
     return path
 
 
-def _folders() -> list[Path]:
+def _recipe_folders() -> list[Path]:
     """Return where recipes lie that need no path: a person's own, then those of the package."""
     return [RECIPES, SHIPPED / "recipes"] if INSTALLED else [RECIPES]
 
 
 def names() -> list[str]:
     """Return the names of the recipes in recipes/ and of those that came with tfwright, sorted."""
-    paths = (path for folder in _folders() for path in folder.glob("*.toml"))
-    return sorted({name for path in paths for name in on_axes(path)})
+    paths = (path for folder in _recipe_folders() for path in folder.glob("*.toml"))
+    return sorted({name for path in paths for name in names_on_axes(path)})
 
 
-def that_load(wanted: Collection[str] | None = None) -> Iterator[Recipe]:
+def loadable(wanted: Collection[str] | None = None) -> Iterator[Recipe]:
     """Yield these recipes, or all; a broken one must not keep the others from being used."""
     for name in names() if wanted is None else wanted:
         try:
@@ -933,7 +933,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
-    own = "" if folder in map(Path.resolve, _folders()) else shell_word(str(path))
+    own = "" if folder in map(Path.resolve, _recipe_folders()) else shell_word(str(path))
     parts = Composing(path, complete)
 
     def completed(values: dict[str, Any]) -> None:
@@ -957,11 +957,11 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     recipe._argument = own  # noqa: SLF001 our own
     recipe._documents = tuple(parts.documents)  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
-        _require(path, source, file)
+        _check_file(path, source, file)
     return recipe
 
 
-def whole(path: Path) -> str:
+def whole_text(path: Path) -> str:
     """Return the text of a recipe in one file, with what its other documents say in it."""
     import tomli_w
 
@@ -974,7 +974,7 @@ def whole(path: Path) -> str:
     return tomli_w.dumps(values)
 
 
-def _require(path: Path, source: SourceTable, name: str) -> None:
+def _check_file(path: Path, source: SourceTable, name: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
     file = source.file(name)
     folder = Path(str(file).removesuffix(name))

@@ -90,9 +90,9 @@ class ExactRelease(NamedTuple):
         progress = _PROGRESS.get(found[1], 0) + int(found[2] or 0) if found else _RELEASED
         return *self.numbers, progress
 
-    def within(self, since: str, until: str) -> bool:
+    def is_within(self, since: str, until: str) -> bool:
         """Say whether it is in a range: ``2.4`` is all of 2.4 at its end, ``2.4.1`` that alone."""
-        return first_of(since) <= self.rank <= last_of(until)
+        return range_start(since) <= self.rank <= range_end(until)
 
     def __str__(self) -> str:
         candidate = f"-{self.candidate}" if self.candidate else ""
@@ -111,13 +111,13 @@ _PROGRESS = {"a": 0, "alpha": 0, "b": 100, "beta": 100, "rc": 200}
 _RELEASED = 1000
 
 
-def first_of(text: str) -> Rank:
+def range_start(text: str) -> Rank:
     """Return where a range begins: ``2.4`` means 2.4.0 with its candidates."""
     version = ExactRelease.parse(text)
     return version.rank if version.candidate else (*version.numbers, 0)
 
 
-def last_of(text: str) -> Rank:
+def range_end(text: str) -> Rank:
     """Return where a range ends: ``2.4`` means all of 2.4, ``2.4.0`` that version alone."""
     version = ExactRelease.parse(text)
     if text.count(".") == 1:
@@ -125,7 +125,7 @@ def last_of(text: str) -> Rank:
     return version.rank
 
 
-def _stated(read: Callable[[str], NamedTuple], example: str) -> PlainValidator:
+def _version_validator(read: Callable[[str], NamedTuple], example: str) -> PlainValidator:
     """Return what reads a version from a text with nothing behind it."""
 
     def stated(value: object) -> NamedTuple:
@@ -143,18 +143,18 @@ def _stated(read: Callable[[str], NamedTuple], example: str) -> PlainValidator:
     return PlainValidator(stated)
 
 
-def _described(*examples: str) -> WithJsonSchema:
+def _version_schema(*examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": [*examples]})
 
 
 StatedRelease = Annotated[
-    Release, _stated(Release.parse, "1.8"), PlainSerializer(str), _described("1.8")
+    Release, _version_validator(Release.parse, "1.8"), PlainSerializer(str), _version_schema("1.8")
 ]
 """A release as documents spell it."""
 StatedVersion = Annotated[
     ExactRelease,
-    _stated(ExactRelease.parse, "2.4.4"),
+    _version_validator(ExactRelease.parse, "2.4.4"),
     PlainSerializer(str),
-    _described("2.4.4", "1.15.5+nv22.12", "1.12.0-rc0"),
+    _version_schema("2.4.4", "1.15.5+nv22.12", "1.12.0-rc0"),
 ]
 """A version as documents spell it."""

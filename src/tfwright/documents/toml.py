@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tfwright.documents import filesystem
-from tfwright.documents.faults import explained, of_syntax
+from tfwright.documents.faults import document_faults, syntax_fault
 from tfwright.errors import Evidence, RecipeError
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def load(
     Raises RecipeError, naming every faulty line at once, if the file cannot be read, is not
     TOML, or does not fit the model. Hostile documents are refused in bounded time.
     """
-    text = _text(path)
-    values = _parsed(path, text)
+    text = _read_text(path)
+    values = _parse_toml(path, text)
     if complete:
         complete(values)
     added = extra or {}
@@ -101,7 +101,7 @@ def load(
                 f"{outside[0]['msg'].removeprefix('Value error, ')}",
                 remedy="Rename the file.",
             ) from fault
-        faults, total = explained(text, values, model, found)
+        faults, total = document_faults(text, values, model, found)
         # All at once: a person who writes a recipe corrects it in one go.
         first = faults[0]
         what = f"{path}:{first.line}: {first.what}"
@@ -117,10 +117,10 @@ def load(
 
 def values_of(path: Path) -> dict[str, Any]:
     """Return what a document says, whatever it should say. Raises RecipeError if it is not TOML."""
-    return _parsed(path, _text(path))
+    return _parse_toml(path, _read_text(path))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """Read a document as UTF-8."""
     # One byte more than allowed shows that a file is too large, without reading all of it.
     try:
@@ -144,28 +144,28 @@ def _text(path: Path) -> str:
         ) from fault
 
 
-def _parsed(path: Path, text: str) -> dict[str, Any]:
+def _parse_toml(path: Path, text: str) -> dict[str, Any]:
     """Parse a document whose text cannot keep the parser busy."""
     # Editors on Windows write it, and the parser's own message would show nothing.
     if text.startswith("\ufeff"):
-        raise _invalid(f"{path}:1", "a byte order mark", "Save the file as UTF-8 without it.")
+        raise _toml_error(f"{path}:1", "a byte order mark", "Save the file as UTF-8 without it.")
     # It can keep tomllib busy for minutes.
     if excess := _excess(text):
         position, why = excess
         line = text.count("\n", 0, position) + 1
-        raise _invalid(f"{path}:{line}", why, "Shorten that line.")
+        raise _toml_error(f"{path}:{line}", why, "Shorten that line.")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
-        found = of_syntax(text, str(fault))
+        found = syntax_fault(text, str(fault))
         where = f"{path}:{found.line}"
-        raise _invalid(where, found.what, found.remedy) from fault
+        raise _toml_error(where, found.what, found.remedy) from fault
     # Neither is a TOMLDecodeError: numbers beyond Python's limit, and deep nesting.
     except (ValueError, RecursionError) as fault:
-        raise _invalid(str(path), str(fault), "Correct the file.") from fault
+        raise _toml_error(str(path), str(fault), "Correct the file.") from fault
 
 
-def _invalid(where: str, why: str, remedy: str) -> RecipeError:
+def _toml_error(where: str, why: str, remedy: str) -> RecipeError:
     return RecipeError(f"{where}: not valid TOML: {why}", remedy=remedy, where=where)
 
 

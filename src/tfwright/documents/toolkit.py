@@ -58,7 +58,7 @@ class PartTable(Table):
             if pinned[way]:
                 yield way, pinned[way]
 
-    def takes(self, way: AnyWay, tree: str) -> bool:
+    def is_expected(self, way: AnyWay, tree: str) -> bool:
         """Say whether files that came in some way are those of the recipe."""
         return self.tree in (None, tree) or way in self.differs
 

@@ -194,7 +194,7 @@ def _of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str,
     """Return the row of a release, without what says which releases it is of."""
     version = ExactRelease(*release)
     for row in facts.read(TABLE)[kind]:
-        if version.within(*row["releases"]) and row.get("fork", "") == fork:
+        if version.is_within(*row["releases"]) and row.get("fork", "") == fork:
             found = {key: row[key] for key in row if key not in {"releases", "fork"}}
             return found | {"source": row["source"].format(release=version.line)}
     return None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from invoke import Context
 
-from tfwright.documents.filesystem import HOST_FILE, unbuildable
+from tfwright.documents.filesystem import HOST_FILE, unbuildable_character
 from tfwright.options import JSON, task
 from tfwright.printable import as_started, shell_word
 from tfwright.terminal import text
@@ -64,7 +64,7 @@ def show(made: Made) -> None:
     text.line(f"{made.directory} is ready")
     for path in made.written:
         text.line(f"  {path.relative_to(made.directory)}", text.detail("  made"))
-    if odd := unbuildable(made.directory):
+    if odd := unbuildable_character(made.directory):
         note = f"no build runs below a path with {odd!r}: set build_out in {HOST_FILE}"
         text.paragraph(text.warning("note: "), note, indent=6)
     elsewhere = made.directory != Path.cwd()

@@ -181,7 +181,7 @@ def _flat(table: _Document, prefix: str = "") -> dict[str, str]:
 def _packages(table: _Document) -> dict[str, str]:
     """Return the versions of the packages in a document of them, by list and name."""
     return {
-        f"{key}.{composing.project(line)}": line.partition("==")[2]
+        f"{key}.{composing.project_name(line)}": line.partition("==")[2]
         for key, lines in table.items()
         for line in (lines if isinstance(lines, list) else ())
         if isinstance(line, str)

@@ -51,7 +51,7 @@ def show_pinned(pinned: "Pinned") -> None:
         text.tell(f"    {change}")
     if pinned.bazel:
         text.tell(f"  bazel.sha256: {pinned.bazel}")
-    others = composing.others_on_axes(pinned.path)
+    others = composing.other_paths(pinned.path)
     text.then(*(f"invoke pin --recipe {shell_word(str(other))}" for other in others))
     print(pinned.path)
 

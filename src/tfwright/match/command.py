@@ -44,7 +44,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     answer = page.MatchAnswer(
         wanted,
         official.matches(for_wheels),
-        ranking.rank(recipes.that_load(), wanted, host, verified.stale),
+        ranking.rank(recipes.loadable(), wanted, host, verified.stale),
         pins.needs(wanted),
         releases.exclusions(wanted),
     )

@@ -230,7 +230,7 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     unfit = tuple(name for name in later if not _fits(tree, source.file(name)))
     tree.discard()
     files.remove(tree.state)
-    others = (each for each in recipes.that_load() if each.name != job.recipe.name)
+    others = (each for each in recipes.loadable() if each.name != job.recipe.name)
     shared = tuple(one.name for one in others if target in map(one.source.file, one.source.patches))
     return WrittenPatch(target, changed, added=False, unfit=unfit, shared=shared, left_out=left_out)
 

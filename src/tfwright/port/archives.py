@@ -155,7 +155,7 @@ def others(url: str) -> dict[str, OtherSubstitute]:
     `url` is the repository in which a commit of theirs is looked for.
     """
     found = dict[str, OtherSubstitute]()
-    for recipe in recipes.that_load():
+    for recipe in recipes.loadable():
         path = file_of(recipes.find(recipe.name))
         for key, table in recipe.fetch.substitutes.items():
             if not table.replaces or table.replaces in found:

@@ -20,9 +20,9 @@ from tfwright.documents.composing import (
     PINS,
     Composing,
     PinsFile,
+    copied_pins,
     named_packages,
-    others_on_axes,
-    pins_copied,
+    other_paths,
     pins_head,
     pins_text,
     recipe_values,
@@ -114,7 +114,7 @@ class _Porting:
 
     def copy_documents(self, old: Path, branch: str) -> None:
         """Give the new recipe packages of its own, and archives that may change."""
-        for place, text in pins_copied(old, self.path):
+        for place, text in copied_pins(old, self.path):
             self.made.append(place)
             files.write(place, text)
         named = self.old.recipe.fetch.archives
@@ -301,7 +301,7 @@ class _Porting:
         state: State = "look"
         says = f"{python}; no range is known for {release}"
         if known := compatibility.python(release, recipe.source.exact.fork[:2]):
-            rows = map(str, others_on_axes(self.path))
+            rows = map(str, other_paths(self.path))
             pythons = [python, *(recipes.read(row).host.python for row in rows)]
             wrong = [each for each in pythons if not (each == "any" or known.holds(each))]
             says = f"{', '.join(wrong or pythons)}; {release} takes {known}"
@@ -315,7 +315,7 @@ class _Porting:
             says += "" if same else proven
             yield PortedPin("tool", "CUDA", "fits" if same or proven else "look", says)
         try:
-            recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
+            recipes.check_makes_wheel(recipe.compile.target, recipe.package, release)
         except RecipeError as fault:
             made = [recipes.TENSORFLOW_TARGET, recipes.WHEEL_TARGET]
             state, says = "change", f"{fault.what}. {fault.remedy}"

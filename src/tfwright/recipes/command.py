@@ -56,7 +56,7 @@ def new(
             raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
         # A copy keeps every pin; what was verified holds only for the original.
         return Answer(
-            writing.copy(recipes.with_text(recipes.find(like)), name, folder), page.show_new
+            writing.copy(recipes.file_with_text(recipes.find(like)), name, folder), page.show_new
         )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
     wish = wishes.of_options(machine, probes.here())

@@ -19,7 +19,7 @@ from tfwright.configure import expected, validation
 from tfwright.configure.catalogue import Prompt
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import pins_copied
+from tfwright.documents.composing import copied_pins
 from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
@@ -428,7 +428,7 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     head = f"# A copy of {path.stem}; not run yet."
     files.write(target, schemas.headed(head, text, target.parent))
     made = [target]
-    for place, packages_of in pins_copied(path, target):
+    for place, packages_of in copied_pins(path, target):
         made.append(place)
         files.write(place, packages_of)
     try:

@@ -244,7 +244,7 @@ class Installer:
         way = next((pinned for pinned, _ in table.ways() if pinned == part.way), way)
         if way in table.differs:
             self.supplier.listener.note(f"{kind.title} from {way}: {table.differs[way]}")
-        elif not table.takes(way, part.tree):
+        elif not table.is_expected(way, part.tree):
             raise RecipeError(
                 f"{kind.title} from {way} has other files than {self.recipe.name} pins: "
                 f"{part.tree}",
@@ -287,7 +287,7 @@ def _in_place(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
     part = tree.read(root).parts.get(kind.name)
     # By checksum: packages of the same version may have been repacked.
     if part is None or not any(
-        part.sources == sources.by_file(pins) and table.takes(way, part.tree)
+        part.sources == sources.by_file(pins) and table.is_expected(way, part.tree)
         for way, pins in table.ways()
     ):
         return None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfwright.documents.composing import others_on_axes
+from tfwright.documents.composing import other_paths
 from tfwright.printable import shell_word
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Styled
@@ -55,7 +55,7 @@ def show_lock(path: Path, lock: "Lock") -> None:
             "and say how to pin them",
             text.WARNING,
         )
-    others = others_on_axes(path.with_suffix(".toml"))
+    others = other_paths(path.with_suffix(".toml"))
     text.then(*(f"invoke lock --recipe {shell_word(str(other))}" for other in others))
     print(path)
 

@@ -60,10 +60,10 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 
 
 @pytest.fixture
-def workspace(job: RecipeJob, shared: Path, tmp_path: Path) -> RecipeJob:
+def workspace(job: RecipeJob, bazel_store: Path, tmp_path: Path) -> RecipeJob:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
     cache = CacheTable(directory=tmp_path / "cache")
-    host_file = HostFile(build_out=shared, cache=cache, jobs=1)
+    host_file = HostFile(build_out=bazel_store, cache=cache, jobs=1)
     made = replace(
         job, recipe=job.recipe.changed(name=f"small-{tmp_path.name}"), host_file=host_file
     )

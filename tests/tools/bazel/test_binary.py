@@ -186,7 +186,7 @@ def npm(elsewhere: Path, member: str, content: bytes) -> None:
     )
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 def test_npm_is_asked_when_there_is_no_release(obtain: Obtain, elsewhere: Path) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     assert obtain().origin == "npm"

@@ -73,7 +73,7 @@ def test_another_address_is_no_source_archive(url: str) -> None:
     assert Pack.of(url) is None
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
     mirror: Path, tmp_path: Path
 ) -> None:
@@ -84,7 +84,7 @@ def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
         assert tar.getnames() == ["r-1.0", "r-1.0/file.txt"]
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Path) -> None:
     pack(Pack("r", "v1.0", "r-1.0/", form="zip"), mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:

@@ -56,14 +56,14 @@ def test_name_and_version_are_read_off_an_indexs_address(url: str, expected: Sdi
     assert Sdist.of(url) == expected
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 def test_pip_brings_the_very_file_and_nothing_in_it_is_run(package: Path, tmp_path: Path) -> None:
     sdist.download(Sdist("old.thing", "1.0rc1"), files.sha256(package), tmp_path / "brought")
     assert (tmp_path / "brought").read_bytes() == package.read_bytes()
     assert not (tmp_path / "it ran").exists()
 
 
-@pytest.mark.usefixtures("anywhere")
+@pytest.mark.usefixtures("host_and_container")
 @pytest.mark.parametrize(
     "backend",
     [

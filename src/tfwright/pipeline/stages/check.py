@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tfwright.configure import expected
 from tfwright.doctor import requirements
 from tfwright.doctor.inventory import Finding
-from tfwright.documents.recipe import Recipe, insist_on_wheel
+from tfwright.documents.recipe import Recipe, check_makes_wheel
 from tfwright.errors import HostError, RecipeError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import host_facts
@@ -43,7 +43,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
             raise
         job.listener.note(fault.what)
     if job.reaches("package"):
-        insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
+        check_makes_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     host = probes.here()
     findings = requirements.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
