@@ -37,7 +37,7 @@ class IdleBuilder(PipelineBuilder):
         """Leave the reproduction out: it is a build."""
         return ""
 
-    def links(self, *_: object) -> dict[str, LostArchives]:
+    def lost_archives(self, *_: object) -> dict[str, LostArchives]:
         """Leave the servers alone."""
         return {}
 

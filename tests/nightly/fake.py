@@ -130,7 +130,7 @@ class FakeBuilder:
         assert wheel.is_file()
         return "1 file differs" if target.name in self.rotten else ""
 
-    def links(self, asked: Sequence[Target]) -> Mapping[str, LostArchives]:
+    def lost_archives(self, asked: Sequence[Target]) -> Mapping[str, LostArchives]:
         """Say that all archives are there, but for the scripted ones."""
         return {target.name: self.archives.get(target.name, LostArchives()) for target in asked}
 

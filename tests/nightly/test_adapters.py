@@ -87,16 +87,16 @@ def test_the_schemas_name_every_file_of_the_protocol() -> None:
 
 
 def test_an_order_of_a_recipe_is_written_once(tmp_path: Path) -> None:
-    fleets.write_own(tmp_path, "demo")
+    fleets.write_recipe_order(tmp_path, "demo")
     order = BuildOrder.model_validate_json((tmp_path / "order.json").read_bytes())
     assert (order.format, order.target.name) == (1, "demo")
     assert order.fingerprint["the commit"]
     with fails(RecipeError, "an order already"):
-        fleets.write_own(tmp_path, "demo")
+        fleets.write_recipe_order(tmp_path, "demo")
 
 
 def test_an_order_of_another_format_is_refused(tmp_path: Path) -> None:
-    fleets.write_own(tmp_path, "demo")
+    fleets.write_recipe_order(tmp_path, "demo")
     document = json.loads((tmp_path / "order.json").read_text())
     (tmp_path / "order.json").write_text(json.dumps(document | {"format": 2}))
     with fails(RecipeError, str(tmp_path)):

@@ -35,7 +35,7 @@ def test_a_row_of_the_state_that_cannot_be_read_says_what_to_do(
 def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / site.YANKED).write_text(text)
     with fails(RecipeError, tmp_path / site.YANKED):
-        site.yanked(tmp_path)
+        site.yanked_wheels(tmp_path)
 
 
 def test_a_full_directory_of_a_night_is_named_with_its_own_key(tmp_path: Path) -> None:
@@ -54,6 +54,6 @@ def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
     place.parent.mkdir(parents=True)
     place.touch()
     site.yank(tmp_path, name, "wrong cuDNN")
-    assert site.yanked(tmp_path) == {name: "wrong cuDNN"}
+    assert site.yanked_wheels(tmp_path) == {name: "wrong cuDNN"}
     site.yank(tmp_path, name, None)
-    assert site.yanked(tmp_path) == {}
+    assert site.yanked_wheels(tmp_path) == {}

@@ -26,7 +26,7 @@ from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
-from tfwright.nightly.night import Settle
+from tfwright.nightly.night import Conclude
 from tfwright.nightly.pages import views
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
@@ -44,14 +44,14 @@ class FakeFleet:
     width: int = 2
     asked: list[str] = field(default_factory=list)
 
-    def adopt(self, settle: Settle) -> None:
+    def adopt(self, settle: Conclude) -> None:
         """Have nothing of a night that was cut off."""
 
     def build(
         self,
         given: Sequence[BuildOrder],
         seconds: Mapping[str, float],
-        settle: Settle,
+        settle: Conclude,
         begin: Callable[[str, str], None],
     ) -> None:
         """Build each order, the last one first."""
@@ -155,8 +155,8 @@ def ordered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
     def write(order: BuildOrder, *, offline: bool = False) -> Path:
         builder = pipeline_builder(tmp_path)
         folder = make_folder(tmp_path / "order")
-        alike = changed(order, fingerprint=builder.decides(order.target))
-        fleets.write(folder, alike, builder, carry=True, offline=offline)
+        alike = changed(order, fingerprint=builder.known_fingerprint(order.target))
+        fleets.write_order(folder, alike, builder, carry=True, offline=offline)
         return folder
 
     return write
@@ -191,7 +191,7 @@ def test_a_result_says_which_machine_made_it(
     folder = ordered(changed(order_of(tmp_path, {}), worker=worker))
     fleets.carry_out(folder, SILENCE)
     # A night that was killed before it heard of it reads this.
-    assert fleets.left(folder).worker == named
+    assert fleets.read_result(folder).worker == named
 
 
 def built(folder: Path, **changes: object) -> NightlyBuild:
@@ -213,10 +213,10 @@ def test_a_result_without_its_wheel_or_its_folder_is_refused(tmp_path: Path) -> 
     build, order = built(tmp_path / "order"), order_of(tmp_path, {})
     (tmp_path / "order" / fleets.RESULT / build.wheel).unlink()
     with fails(HostError, "none-any.whl"):
-        fleets.take(tmp_path / "order", order)
+        fleets.collect_result(tmp_path / "order", order)
     (tmp_path / "order" / fleets.RESULT).rmdir()
     with fails(HostError, "build_out/workers/logs"):
-        fleets.take(tmp_path / "order", order)
+        fleets.collect_result(tmp_path / "order", order)
 
 
 def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Pat
     make_file(tmp_path / "secret", "secret")
     (tmp_path / "order" / fleets.RESULT / "compile.log").symlink_to(tmp_path / "secret")
     order.work.mkdir()
-    assert fleets.take(tmp_path / "order", order).id == "id"
+    assert fleets.collect_result(tmp_path / "order", order).id == "id"
     # A link of a worker could publish any file of this host.
     assert [path.name for path in order.work.iterdir()] == ["a-1-py3-none-any.whl"]
 
@@ -244,7 +244,7 @@ def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Pat
 def test_the_result_of_another_order_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     built(tmp_path / "order", **changes)
     with fails(HostError, tmp_path / "order"):
-        fleets.take(tmp_path / "order", order_of(tmp_path, {}))
+        fleets.collect_result(tmp_path / "order", order_of(tmp_path, {}))
     assert not (tmp_path / "work").exists()
 
 
@@ -267,7 +267,7 @@ def test_a_worker_s_document_can_neither_end_a_night_nor_show_other_files(
     hostile = f'{text[:-1]}, "{key}": {value}}}'
     make_file(tmp_path / "order" / fleets.BUILT, hostile)
     with fails(HostError, "build_out/workers/logs"):
-        fleets.take(tmp_path / "order", order_of(tmp_path, {}))
+        fleets.collect_result(tmp_path / "order", order_of(tmp_path, {}))
 
 
 def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -
     settled = Settled()
     order = order_of(tmp_path, {})
     given = Assignment("demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8")
-    fleet.settle(order, given, settled)
+    fleet.hand_over(order, given, settled)
     ((_, build),) = settled.builds
     assert build.result == "blocked"
     assert build.broken
@@ -291,7 +291,7 @@ def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
 
 def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
     order = order_of(tmp_path, {"the commit": "a" * 40})
-    fleets.write(tmp_path, order, pipeline_builder(tmp_path), carry=True)
+    fleets.write_order(tmp_path, order, pipeline_builder(tmp_path), carry=True)
     document = json.loads((tmp_path / fleets.ORDER).read_text("utf-8"))
     assert document["target"]["name"] == "demo"
     assert document["fingerprint"] == {"the commit": "a" * 40}
@@ -397,7 +397,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     folder = ordered(order_again(tmp_path, "one"))
     fleets.carry_out(folder, SILENCE)
     assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
-    assert fleets.left(folder).differences == ("2 differences",)
+    assert fleets.read_result(folder).differences == ("2 differences",)
 
 
 def test_what_a_cut_off_night_left_is_adopted_once_if_it_is_complete(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_what_a_cut_off_night_left_is_adopted_once_if_it_is_complete(tmp_path: P
         folder = tmp_path / "orders" / name
         folder.mkdir(parents=True)
         given = changed(order, id=name, again=name == "2026-01-01-again")
-        fleets.write(folder, given, fleet.builder, carry=False)
+        fleets.write_order(folder, given, fleet.builder, carry=False)
         if name != "2026-01-01-cut":
             built(folder, id=name, wheel="", sha256="", fingerprint=order.fingerprint)
     (tmp_path / "site/builds/2026-01-01-placed").mkdir(parents=True)
@@ -432,7 +432,7 @@ def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(
     eight_days_ago = time.time() - 8 * 24 * 60 * 60
     os.utime(old, (eight_days_ago, eight_days_ago))
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
-    fleets.write(new, order, pipeline_builder(tmp_path), carry=False)
+    fleets.write_order(new, order, pipeline_builder(tmp_path), carry=False)
     make_file(new / fleets.BUILT, "of an earlier time")
     with pytest.raises(HostError):
         fleets.carry_out(new, SILENCE)
@@ -647,7 +647,7 @@ def test_the_lock_file_of_an_axis_goes_with_its_order(
     make_file(targets.lock_of(target), "pins")
     order = changed(order_of(tmp_path, {}), target=target)
     folder = make_folder(tmp_path / "order")
-    fleets.write(folder, order, pipeline_builder(tmp_path), carry=True)
+    fleets.write_order(folder, order, pipeline_builder(tmp_path), carry=True)
     # The worker looks for it next to a nightly.toml of the order's folder.
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(folder / "nightly.toml"))
     assert targets.lock_of(target).read_text("utf-8") == "pins"
@@ -664,7 +664,7 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
     monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
     with fails(HostError, "no gcc", "Install gcc."):
         fleets.carry_out(folder, SILENCE)
-    assert fleets.take(folder, order).result == "blocked"
+    assert fleets.collect_result(folder, order).result == "blocked"
 
 
 @pytest.mark.parametrize("left", ["", "{", '{"id": "id"}'])
@@ -672,6 +672,6 @@ def test_a_worker_that_left_no_result_points_to_its_log(tmp_path: Path, left: st
     if left:
         (tmp_path / fleets.BUILT).write_text(left, "utf-8")
     with fails(HostError, "build_out/workers/logs"):
-        fleets.take(tmp_path, order_of(tmp_path, {}))
+        fleets.collect_result(tmp_path, order_of(tmp_path, {}))
     with fails(HostError, "build_out/workers/logs"):
-        fleets.left(tmp_path)
+        fleets.read_result(tmp_path)

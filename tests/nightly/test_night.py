@@ -248,10 +248,10 @@ def test_what_ends_a_build_in_the_middle_reaches_no_other_and_leaves_nothing_hal
 def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", nights=1)
     (wheel,) = (host.site / "packages").glob("*.whl")
-    build = builds.all_below(host.builds, ())[0]
+    build = builds.read_all(host.builds, ())[0]
     # The same version from another toolchain: the fake names a wheel by its fingerprint.
     write_wheel(tmp_path / "work", "tf_a", build.version, body="other = 1\n")
-    marked = site.unless_refused(host.site, build, tmp_path / "work")
+    marked = site.with_refusal(host.site, build, tmp_path / "work")
     assert "other bytes" in marked.unpublished
     assert "local" in marked.unpublished
     assert wheel.name in marked.unpublished
@@ -666,7 +666,7 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     def taken(_: Path, build: NightlyBuild, __: Path) -> NightlyBuild:
         return build.model_copy(update={"unpublished": "The index already has a.whl"})
 
-    monkeypatch.setattr("tfwright.nightly.site.unless_refused", taken)
+    monkeypatch.setattr("tfwright.nightly.site.with_refusal", taken)
     attempts = []
     for number in range(20):
         before = len(host.fake.built)

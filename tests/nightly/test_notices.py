@@ -63,7 +63,7 @@ def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added(certificate: Pa
 
 
 def test_a_mail_has_the_same_text_as_html_with_a_link() -> None:
-    kinds = [part.get_content_type() for part in notices.letter(MAIL, NOTICE).iter_parts()]
+    kinds = [part.get_content_type() for part in notices.mail_message(MAIL, NOTICE).iter_parts()]
     assert kinds == ["text/plain", "text/html"]
     hostile = replace(NOTICE, text="<script>\n&", url='https://x/"><b>')
     assert "<script>" not in notices.as_html(hostile)
@@ -73,7 +73,7 @@ def test_a_mail_has_the_same_text_as_html_with_a_link() -> None:
 
 @pytest.mark.parametrize("service", ["plain", "slack", "teams", "matrix"])
 def test_a_webhook_gets_what_its_service_understands(service: str) -> None:
-    body = notices.body(service, NOTICE)
+    body = notices.webhook_body(service, NOTICE)
     said = json.dumps(body)
     assert "newly failing" in said
     assert "compile: error" in said
@@ -87,18 +87,20 @@ def test_a_webhook_gets_what_its_service_understands(service: str) -> None:
 
 def test_what_a_build_said_is_no_markup_of_slack() -> None:
     hostile = replace(NOTICE, text="<!channel> & <https://evil|x>\n```*loud*")
-    text = str(notices.body("slack", hostile)["text"])
+    text = str(notices.webhook_body("slack", hostile)["text"])
     assert "<!channel>" not in text
     assert text.count("```") == 2
 
 
 def test_what_a_build_said_is_no_markdown_of_teams() -> None:
-    assert "TextBlock" not in json.dumps(notices.body("teams", NOTICE)).replace("RichTextBlock", "")
+    assert "TextBlock" not in json.dumps(notices.webhook_body("teams", NOTICE)).replace(
+        "RichTextBlock", ""
+    )
 
 
 def test_a_long_subject_begins_on_its_own_line_of_the_mail() -> None:
     subject = "linux-r2.20-cuda12.8-sm120: still failing since 2026-01-02, now for another reason"
-    letter = notices.letter(MAIL, replace(NOTICE, subject=subject))
+    letter = notices.mail_message(MAIL, replace(NOTICE, subject=subject))
     assert f"Subject: [tfwright] {subject}\n" in letter.as_string()
 
 
@@ -211,14 +213,14 @@ def test_beside_systemd_credentials_a_file_has_to_be_private_too(
     secret = make_file(tmp_path / "secret", "x")
     secret.chmod(0o644)
     with fails(HostError, secret):
-        notices.secret(secret)
+        notices.read_secret(secret)
 
 
 def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "secret", 0o600)
     for name in ("secret", "absent"):
         with fails(RecipeError, tmp_path / name):
-            notices.secret(tmp_path / name)
+            notices.read_secret(tmp_path / name)
 
 
 def test_a_systemd_credential_is_found_by_its_name(
@@ -226,7 +228,7 @@ def test_a_systemd_credential_is_found_by_its_name(
 ) -> None:
     (tmp_path / "smtp").write_text("pw\n")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    assert notices.secret(Path("smtp")) == "pw"
+    assert notices.read_secret(Path("smtp")) == "pw"
 
 
 def test_a_program_reads_the_notice_and_gets_a_clean_environment(

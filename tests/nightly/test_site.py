@@ -12,7 +12,7 @@ from tests.nightly.test_pages import Checked
 
 from tfwright.nightly import night
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import Breakage, failure
+from tfwright.nightly.builds import Breakage, failure_digest
 from tfwright.nightly.pages import charts, site, views
 from tfwright.nightly.pages.views import TargetFacts
 from tfwright.nightly.state import Culprit, KeptBuild, PastNight, WaitingBuild
@@ -93,7 +93,7 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
     builder = host.fake
     builder.broken["a"] = Breakage(stage="compile", line="error: broken")
     night.run(host)
-    found = Culprit(failure("compile: error: broken"), "Broken by commit c0ffee <b>")
+    found = Culprit(failure_digest("compile: error: broken"), "Broken by commit c0ffee <b>")
     with states.opened(tmp_path) as state:
         state.keep_culprit("a", found, builder.clock())
     for line, shown in (("error: broken", True), ("error: another", False)):

@@ -79,7 +79,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
     monkeypatch.setattr(probes, "here", Host)
     monkeypatch.setattr(toolchain, "compiler", lambda _: Seen("gcc 99", "c++"))
     assert parts("1") == before
-    assert builds.differing(before, parts("2")) == ("the recipe's [host]",)
+    assert builds.differing_parts(before, parts("2")) == ("the recipe's [host]",)
     # What the host file names is visible in the image.
     (tmp_path / "version.txt").write_text("CUDA Version 11.8.0")
     assert parts("1", cuda=tmp_path)["CUDA"] == "11.8.0"
@@ -145,7 +145,7 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
     stamp = Stamp(parts={}, result={}, seconds=7.0, cpu=1.0)
     # A stage that fails has no stamp; those after it have the stamps of earlier builds.
     monkeypatch.setattr(stamps, "read", lambda _, name: None if name == "compile" else stamp)
-    failed = builder._kept_logs(job, made(tmp_path / "failed"), "compile")
+    failed = builder._copy_logs(job, made(tmp_path / "failed"), "compile")
     assert failed["logs"] == ("logs/compile.log", "logs/fetch.log")
     assert failed["profile"] == "logs/compile.profile.json.gz"
     times = builder._stage_times(job, "compile", time.time() - 60)
@@ -154,9 +154,9 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
     # A night does not publish; the stamp is of a build by hand.
     night = dataclasses.replace(job, until="verify")
     assert list(builder._stage_times(night, "smoke", time.time()))[-2:] == ["seal", "verify"]
-    unreached = builder._kept_logs(job, made(tmp_path / "unreached"), "fetch")
+    unreached = builder._copy_logs(job, made(tmp_path / "unreached"), "fetch")
     assert unreached == {"logs": ("logs/fetch.log",)}
-    whole = builder._kept_logs(job, made(tmp_path / "whole"), "smoke")
+    whole = builder._copy_logs(job, made(tmp_path / "whole"), "smoke")
     assert len(whole["logs"]) == 3  # type: ignore[arg-type]  # a tuple, as above
 
 
@@ -201,5 +201,5 @@ def test_a_changed_lock_file_and_a_python_that_is_gone_start_a_build(
     change_text(recipe_file, 'python = "any"', 'python = "2.4"')
     after = targets.fingerprint(targets.job_of(given, settings))
     assert after["the target Python"] == "none"
-    changed = builds.differing(before, after)
+    changed = builds.differing_parts(before, after)
     assert {"the lock", "the target Python"} <= {*changed}

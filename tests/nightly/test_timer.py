@@ -147,7 +147,7 @@ def test_the_next_night_is_known_in_local_time(
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     try:
-        for path, text in timer.noted(tmp_path, replace(schedule, at="3:30")).items():
+        for path, text in timer.start_note(tmp_path, replace(schedule, at="3:30")).items():
             path.write_text(text)
         moment = dt.datetime.fromisoformat(f"{now}+00:00")
         found = timer.next_start(tmp_path, moment)
@@ -221,7 +221,7 @@ def add_program(host: Path) -> AddProgram:
 
 
 def test_a_plan_changes_nothing(host: Path) -> None:
-    wanted = timer.planned("user", "02:00", remove=False)
+    wanted = timer.plan_installation("user", "02:00", remove=False)
     assert [path.suffix for path in wanted.files].count(".timer") == 2
     assert not (host / "config").exists()
     assert not (host / "nights").exists()
@@ -232,7 +232,7 @@ def test_units_are_written_before_systemd_reads_and_starts_them(
 ) -> None:
     unit = host / "config/systemd/user/tfwright-nightly.timer"
     noted = add_program("systemctl", f"ls {unit} >> {host}/there; exit 0")
-    timer.install(timer.planned("user", "02:30", remove=False))
+    timer.install(timer.plan_installation("user", "02:30", remove=False))
     assert "02:30" in unit.read_text("utf-8")
     asked, first, second = noted.read_text("utf-8").splitlines()
     assert asked == first == "--user daemon-reload"
@@ -247,7 +247,7 @@ def test_a_timer_that_does_not_start_is_an_error_with_the_command_to_run(
 ) -> None:
     if does:
         add_program("systemctl", does)
-    wanted = timer.planned("user", "02:00", remove=False)
+    wanted = timer.plan_installation("user", "02:00", remove=False)
     # A directory without systemctl: this host may have a real one in the others.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tfwright.tools.process.command.SYSTEM_PATH", SYSTEM_PATH[:1])
@@ -259,10 +259,10 @@ def test_a_timer_that_does_not_start_is_an_error_with_the_command_to_run(
 def test_units_are_stopped_before_they_are_removed(host: Path, add_program: AddProgram) -> None:
     folder = host / "config/systemd/user"
     noted = add_program("systemctl", f"ls {folder} | wc -l >> {host}/left")
-    timer.install(timer.planned("user", "02:00", remove=False))
+    timer.install(timer.plan_installation("user", "02:00", remove=False))
     noted.unlink()
     (host / "left").unlink()
-    timer.uninstall(timer.planned("user", "02:00", remove=True))
+    timer.uninstall(timer.plan_installation("user", "02:00", remove=True))
     disabled, reloaded = noted.read_text("utf-8").splitlines()
     assert disabled.startswith("--user disable --now tfwright-nightly.timer")
     assert reloaded == "--user daemon-reload"
@@ -273,7 +273,7 @@ def test_a_timer_that_is_gone_already_is_removed_without_an_error(
     host: Path, add_program: AddProgram
 ) -> None:
     add_program("systemctl", "exit 1")
-    timer.uninstall(timer.planned("user", "02:00", remove=True))
+    timer.uninstall(timer.plan_installation("user", "02:00", remove=True))
     assert list(host.rglob("*.timer")) == []
 
 
@@ -284,7 +284,7 @@ def test_a_crontab_keeps_the_lines_of_others(host: Path, add_program: AddProgram
     assert page.schedule("cron", "02:00", remove=False, yes=True) == 0
     lines = table.read_bytes().removeprefix(others + b"\n").splitlines()
     assert [line[:13] for line in lines] == [b"0 2 * * * cd ", b"0 12 * * * cd"]
-    timer.uninstall(timer.planned("cron", "02:00", remove=True))
+    timer.uninstall(timer.plan_installation("cron", "02:00", remove=True))
     assert table.read_bytes() == others + b"\n"
 
 
@@ -298,7 +298,7 @@ def test_the_line_of_a_crontab_runs_by_any_shell(
     document = (host / "nightly.toml").rename(host / "100% 'own' file.toml")
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(document))
     monkeypatch.setattr(timer, "_crontab", lambda *_: "")
-    _, watch = str(timer.planned("cron", "02:00", remove=False).crontab).splitlines()
+    _, watch = str(timer.plan_installation("cron", "02:00", remove=False).crontab).splitlines()
     # As cron reads it: five fields of time, and a percent sign only after a backslash.
     line = watch.split(" ", 5)[5].replace(r"\%", "%")
     argv = [shutil.which(shell) or shell, "-c", line]
@@ -316,11 +316,11 @@ def test_only_what_is_installed_is_removed(
         assert page.schedule(kind, "02:00", remove=True, yes=True) == 0
         assert f"'{kind}'" in err()
     assert capsys.readouterr().out == ""
-    timer.install(timer.planned("cron", "02:00", remove=False))
-    timer.uninstall(timer.planned("user", "02:00", remove=True))
+    timer.install(timer.plan_installation("cron", "02:00", remove=False))
+    timer.uninstall(timer.plan_installation("user", "02:00", remove=True))
     # It is that of the other kind.
     assert (host / "nights" / timer.NOTE).exists()
-    timer.uninstall(timer.planned("cron", "02:00", remove=True))
+    timer.uninstall(timer.plan_installation("cron", "02:00", remove=True))
     assert not (host / "nights" / timer.NOTE).exists()
 
 
@@ -329,32 +329,34 @@ def test_the_units_of_another_build_host_are_neither_replaced_nor_removed(
     kind: str, host: Path, add_program: AddProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_program("systemctl", "exit 0")
-    timer.install(replace(timer.planned(kind, "02:00", remove=False), commands=[("true",)]))
+    timer.install(
+        replace(timer.plan_installation(kind, "02:00", remove=False), commands=[("true",)])
+    )
     document = make_file(host / "b & w.toml", f'directory = "{host}/nights2"\n')
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(document))
     for remove in (False, True):
         with fails(HostError, "another build host", "--install cron"):
-            timer.planned(kind, "02:00", remove=remove)
+            timer.plan_installation(kind, "02:00", remove=remove)
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(host / "nightly.toml"))
-    assert timer.planned(kind, "03:00", remove=False)
+    assert timer.plan_installation(kind, "03:00", remove=False)
 
 
 def test_a_user_without_a_crontab_gets_the_first_one(add_program: AddProgram) -> None:
     add_program("crontab", "echo 'no crontab for you' >&2; exit 1")
-    wanted = timer.planned("cron", "02:00", remove=False)
+    wanted = timer.plan_installation("cron", "02:00", remove=False)
     assert wanted.crontab is not None
     assert "no crontab" not in wanted.crontab
     assert len(wanted.crontab.splitlines()) == 2
 
 
 def test_on_a_mac_each_property_list_is_loaded_for_the_user(host: Path) -> None:
-    wanted = timer.planned("launchd", "02:00", remove=False)
+    wanted = timer.plan_installation("launchd", "02:00", remove=False)
     lists = [path for path in wanted.files if path.suffix == ".plist"]
     assert {path.parent for path in lists} == {host / "Library/LaunchAgents"}
     assert [argv[:2] for argv in wanted.commands] == [("launchctl", "bootstrap")] * len(lists)
     for path in lists:
         make_file(path, "")
-    removing = timer.planned("launchd", "02:00", remove=True)
+    removing = timer.plan_installation("launchd", "02:00", remove=True)
     assert [argv[1] for argv in removing.commands] == ["bootout"] * len(lists)
 
 
@@ -388,7 +390,7 @@ def test_the_services_of_the_system_run_as_who_typed_sudo(
 ) -> None:
     monkeypatch.setenv("SUDO_USER", filesystem.account_name())
     add_program("systemctl", "exit 0")
-    wanted = timer.planned("system", "02:00", remove=False)
+    wanted = timer.plan_installation("system", "02:00", remove=False)
     assert f"User={filesystem.account_name()}" in "".join(wanted.files.values())
     # The cache lies in build_out.
     assert wanted.folders == [host / "build_out", host / "nights"]
@@ -399,7 +401,7 @@ def test_the_services_of_the_system_run_as_who_typed_sudo(
 @pytest.mark.usefixtures("host")
 def test_units_of_the_system_need_root(add_program: AddProgram) -> None:
     add_program("systemctl", "exit 1")
-    wanted = timer.planned("system", "02:00", remove=False)
+    wanted = timer.plan_installation("system", "02:00", remove=False)
     with pytest.raises(HostError) as caught:
         timer.install(wanted)
     assert caught.value.remedy.startswith("Run it as root: sudo env HOME=")

@@ -278,10 +278,10 @@ def test_an_index_is_asked_at_the_address_that_is_described(
 def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) -> None:
     path = make_file(tmp_path / "my secrets/token", "token")
     path.chmod(0o644)
-    fault = failing(lambda: notices.secret(path), HostError)
+    fault = failing(lambda: notices.read_secret(path), HostError)
     (command,) = re.findall(r"'(chmod .*)'", fault.remedy)
     subprocess.run(shlex.split(command), check=True)
-    assert notices.secret(path) == "token"
+    assert notices.read_secret(path) == "token"
 
 
 def test_another_night_is_waited_for(tmp_path: Path) -> None:

@@ -36,14 +36,14 @@ def test_a_worker_is_brought_to_the_recipe_of_the_order(
     builder = test_fleet.pipeline_builder(tmp_path)
     order = test_fleet.order_of(tmp_path, {})
     # The recipe of the build host, of which the worker has an older one.
-    newer = {**builder.decides(order.target), "the recipe's [source]": "new"}
+    newer = {**builder.known_fingerprint(order.target), "the recipe's [source]": "new"}
     folder = make_folder(tmp_path / "order")
     fault = failing(lambda: fleets.carry_out(folder, SILENCE), RecipeError)
     assert commands(fault.remedy) == ["invoke nightly"]
     # What the command writes.
-    fleets.write(folder, test_fleet.changed(order, fingerprint=newer), builder, carry=False)
+    fleets.write_order(folder, test_fleet.changed(order, fingerprint=newer), builder, carry=False)
     fault = failing(lambda: fleets.carry_out(folder, SILENCE), HostError, "checkout")
-    monkeypatch.setattr(PipelineBuilder, "decides", lambda *_: newer)
+    monkeypatch.setattr(PipelineBuilder, "known_fingerprint", lambda *_: newer)
     assert fleets.carry_out(folder, SILENCE) == built
 
 
@@ -76,7 +76,7 @@ def test_a_timer_is_started_by_the_command_that_is_shown(
 ) -> None:
     # systemd answers, and does not start the timer.
     calls = add_program("systemctl", 'test "$2" = daemon-reload')
-    wanted = timer.planned("user", "02:00", remove=False)
+    wanted = timer.plan_installation("user", "02:00", remove=False)
     fault = failing(lambda: timer.install(wanted), HostError)
     (command,) = re.findall(r"Run '(systemctl [^']*)' yourself", fault.remedy)
     add_program("systemctl", "exit 0")
@@ -115,11 +115,11 @@ def test_a_secret_that_cannot_be_read_is_put_where_it_is_named(tmp_path: Path, w
         if content:
             place.write_bytes(content)
             place.chmod(0o600)
-        fault = failing(lambda: notices.secret(tmp_path / "token"), RecipeError)
+        fault = failing(lambda: notices.read_secret(tmp_path / "token"), RecipeError)
         assert fault.remedy == "Correct the path in nightly.toml, or the file."
     right = make_file(tmp_path / ("token" if way == "file" else "right"), "secret")
     right.chmod(0o600)
-    assert notices.secret(right) == "secret"
+    assert notices.read_secret(right) == "secret"
 
 
 # The index

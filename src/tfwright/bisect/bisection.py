@@ -119,7 +119,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     before, after = first.fingerprint, last.fingerprint
     of_host = {
         part: (before.get(part, ""), after.get(part, ""))
-        for part in builds.differing(before, after)
+        for part in builds.differing_parts(before, after)
         if part in targets.OF_HOST
     }
     if not steps and not of_host:

@@ -78,9 +78,9 @@ class PipelineBuilder:
         """Return what decides the target's wheel now."""
         # Asked here, once: a branch that moves during the night would build what was not judged.
         self.followed[target.name] = targets.resolve(target, self.host_file)
-        return self.decides(target)
+        return self.known_fingerprint(target)
 
-    def decides(self, target: Target) -> Mapping[str, str]:
+    def known_fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel, with the commit that was found before."""
         parts = targets.fingerprint(self.job(target), self.followed.get(target.name))
         # It is part of the wheel's name: whoever corrects it wants a new wheel.
@@ -125,7 +125,7 @@ class PipelineBuilder:
             found |= _failure(fault, order.work)
         broken = found.get("broken")
         until = broken.stage if isinstance(broken, Breakage) else ""
-        found |= _kept_logs(job, order.work, until)
+        found |= _copy_logs(job, order.work, until)
         found["stages"] = _stage_times(job, until, at)
         return order.outcome(**found, seconds=time.monotonic() - begun)
 
@@ -134,9 +134,9 @@ class PipelineBuilder:
         last, source = order.last_good, job.recipe.source
         if last is None:
             return {}
-        changed = builds.differing(last.fingerprint, order.fingerprint)
+        changed = builds.differing_parts(last.fingerprint, order.fingerprint)
         # A driver or a kernel decides no wheel, and may still be what broke the build.
-        of_host = builds.differing(last.host, targets.host_lines())
+        of_host = builds.differing_parts(last.host, targets.host_lines())
         changed += tuple(f"host: {name}" for name in of_host)
         found: dict[str, object] = {"changed": changed}
         if last.commit and last.commit != source.commit:
@@ -155,7 +155,7 @@ class PipelineBuilder:
             if finding.blocks:
                 raise HostError(str(finding), remedy=finding.remedy)
         made = engine.build(job)
-        wheel = self._versioned(order, job, made)
+        wheel = self._copy_with_version(order, job, made)
         caching.push_entries(job, made.of(Built))
         report = inspection.inspect(wheel)
         try:
@@ -187,7 +187,7 @@ class PipelineBuilder:
             **self._smoke(order, job, wheel),
         }
 
-    def _versioned(self, order: BuildOrder, job: RecipeJob, made: Results) -> Path:
+    def _copy_with_version(self, order: BuildOrder, job: RecipeJob, made: Results) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         verdict, followed = made.of(Verdict), self.followed.get(order.target.name)
         source, wheel = verdict.wheel.path, order.work / verdict.wheel.path.name
@@ -243,7 +243,7 @@ class PipelineBuilder:
         first = found.differences[0]
         return f"{len(found.differences)} differences, first {first.member}: {first.what}"
 
-    def links(self, asked: Sequence[Target]) -> Mapping[str, LostArchives]:
+    def lost_archives(self, asked: Sequence[Target]) -> Mapping[str, LostArchives]:
         """Ask the servers of all archives, each address once; say what is lost, by target."""
         jobs: dict[str, RecipeJob] = {}
         for target in asked:
@@ -263,14 +263,14 @@ class PipelineBuilder:
         here = self.nightly.on == "here"
         places = (self.nightly.directory, *((settings.build_out,) if here else ()))
 
-        def missing(folder: Path) -> int:
+        def lacking_bytes(folder: Path) -> int:
             """Return how many bytes builds lack on the disk that holds a folder."""
             # By their sizes: subvolumes of a disk have device numbers of their own.
-            size, _ = _disk(folder)
-            free = [left for total, left in map(_disk, places) if total == size]
+            size, _ = _disk_space(folder)
+            free = [left for total, left in map(_disk_space, places) if total == size]
             return wanted - min(free, default=wanted)
 
-        if missing(settings.build_out / "vault") > 0:
+        if lacking_bytes(settings.build_out / "vault") > 0:
             # Targets with axes have lock files of their own.
             locks = sorted((nightly_document.path().parent / targets.LOCKS).glob("*.lock"))
             # A build by hand may be about to need something, and a recipe may have a fault.
@@ -279,13 +279,13 @@ class PipelineBuilder:
                 recipes = usage.known_recipes(names)
                 usage.remove_unused(settings.build_out, recipes, locks)
         cached = settings.cache_directory
-        if (lacking := missing(cached)) > 0:
+        if (lacking := lacking_bytes(cached)) > 0:
             store.remove_oldest([cached], max(0, trees.size(cached) - lacking))
-        free = [_disk(place)[1] for place in places]
+        free = [_disk_space(place)[1] for place in places]
         return FreeSpace(site=free[0], work=free[-1])
 
 
-def _disk(path: Path) -> tuple[int, int]:
+def _disk_space(path: Path) -> tuple[int, int]:
     """Return size and free bytes of the disk that holds a path, which need not be there yet."""
     usage = shutil.disk_usage(next(each for each in (path, *path.parents) if each.exists()))
     return usage.total, usage.free
@@ -357,7 +357,7 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
     return {"result": "blocked" if blocked else "failed", "broken": breakage(fault)}
 
 
-def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
+def _copy_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
     """Copy the logs and Bazel's profile into the build, up to the stage that failed."""
     # Copies: the next build of the recipe overwrites its logs.
     folder = work / "logs"
@@ -371,12 +371,12 @@ def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
             continue
         # Long ones are packed.
         long = log.stat().st_size > PLAIN_LOG
-        copy = _packed(log, folder) if long else shutil.copyfile(log, folder / log.name)
+        copy = _pack(log, folder) if long else shutil.copyfile(log, folder / log.name)
         kept.append(f"logs/{copy.name}")
     profile = job.places.profile
     if "compile" in later or not profile.is_file():
         return {"logs": tuple(kept)}
-    return {"logs": tuple(kept), "profile": f"logs/{_packed(profile, folder).name}"}
+    return {"logs": tuple(kept), "profile": f"logs/{_pack(profile, folder).name}"}
 
 
 def _later_stages(until: str) -> tuple[str, ...]:
@@ -399,7 +399,7 @@ def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:
     return found
 
 
-def _packed(source: Path, folder: Path) -> Path:
+def _pack(source: Path, folder: Path) -> Path:
     """Pack a file with gzip into a folder."""
     target = folder / f"{source.name}.gz"
     with source.open("rb") as plain, gzip.open(target, "wb", compresslevel=6) as packed:

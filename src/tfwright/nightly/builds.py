@@ -95,7 +95,7 @@ class Breakage(_Frozen):
         return self.cause if self.cause != self.line else ""
 
 
-def failure(detail: str) -> str:
+def failure_digest(detail: str) -> str:
     """Return what stays the same from night to night while a target fails for one reason."""
     # Without numbers, paths and digests, which vary by night.
     plain = re.sub(r"/\S+|\b[0-9a-f]{7,}\b|\d+", "#", detail)
@@ -262,11 +262,11 @@ class BuildOrder(BaseModel):
         One that ended before its stages, or on no machine, is compared with the last good one too.
         """
         last = self.last_good.fingerprint if self.last_good else self.fingerprint
-        changed = differing(last, self.fingerprint)
+        changed = differing_parts(last, self.fingerprint)
         return NightlyBuild.model_validate({**self.known, "changed": changed, **found})
 
 
-def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+def differing_parts(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Name the parts of two fingerprints that differ."""
     # A dictionary keeps the order of the recipe's tables, which a set would lose.
     names = dict.fromkeys((*now, *before))
@@ -289,7 +289,7 @@ def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]
     return f"{started:%Y-%m-%d}-{target}-{short}"
 
 
-def clear(work: Path, home: Path) -> None:
+def remove_unfinished(work: Path, home: Path) -> None:
     """Remove unfinished builds; raise OSError if a finished one could not be moved below `home`.
 
     Better now than after hours: one of them may be a mount point.
@@ -329,10 +329,10 @@ def read(folder: Path) -> NightlyBuild | None:
     return json_text.load_or_none(folder / DOCUMENT, NightlyBuild)
 
 
-def all_below(home: Path, known: Collection[str]) -> list[NightlyBuild]:
+def read_all(home: Path, known: Collection[str]) -> list[NightlyBuild]:
     """Return every complete build below a folder, oldest first, without the known ones."""
-    here = {folder.name for folder in home.glob("*")}
-    documents = {name: read(home / name) for name in here.difference(known)}
+    present = {folder.name for folder in home.glob("*")}
+    documents = {name: read(home / name) for name in present.difference(known)}
     # A copy under another name would count a build twice.
     found = [build for name, build in documents.items() if build and build.id == name]
     # Not by name: two builds of one day differ in a digest only.

@@ -72,28 +72,28 @@ def nightly(
         return Answer({"adapter": text}, lambda _: sys.stdout.write(text))
     if order:
         if recipe:
-            fleets.write_own(Path(order), recipe)
+            fleets.write_recipe_order(Path(order), recipe)
         built = fleets.carry_out(Path(order), Terminal())
         # Who sent the order reads what came of it; who builds a recipe has only the status.
         failed = bool(recipe) and built.result == "failed"
         return Answer(built, page.show_order, status=int(failed))
     if watch:
         # Without the host file: a fault in it keeps no notice back.
-        wanted = document.read()
-        channels = notices.channels_of(wanted.notices)
-        sent = night.watch(wanted, dt.datetime.now(dt.UTC), channels, tell)
+        nightly_file = document.read()
+        channels = notices.channels_of(nightly_file.notices)
+        sent = night.watch(nightly_file, dt.datetime.now(dt.UTC), channels, tell)
         return Answer(f"{sent} notices sent", tell, lambda _: {"notices": sent})
     if dry_run:
-        planned = night.plan(fleets.host(), only=recipe, now=now)
+        planned = night.plan(fleets.build_host(), only=recipe, now=now)
         return Answer(planned, page.show_plan, page.plan_data)
-    host = fleets.host(Terminal(), tell)
+    host = fleets.build_host(Terminal(), tell)
     if host.nightly.bisect and not host.fleet:
         from tfwright.bisect import bisection
 
         host = replace(host, bisect=partial(bisection.by_night, note=tell))
     outcome = night.run(host, only=recipe, now=now, wait=wait)
     first = host.nightly.url or str(host.site / "index.html")
-    return Answer(outcome, partial(page.show_outcome, place=first))
+    return Answer(outcome, partial(page.show_outcome, address=first))
 
 
 @task(

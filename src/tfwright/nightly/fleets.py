@@ -23,7 +23,7 @@ from tfwright.lock import inputs
 from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
-from tfwright.nightly.night import FULL, BuildHost, Settle
+from tfwright.nightly.night import FULL, BuildHost, Conclude
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import disk, files, json_text
@@ -46,14 +46,16 @@ CAUSES = {
 """Why there is no build, by the state of an assignment."""
 
 
-def host(listener: Listener = SILENCE, note: Callable[[str], None] = lambda _: None) -> BuildHost:
+def build_host(
+    listener: Listener = SILENCE, note: Callable[[str], None] = lambda _: None
+) -> BuildHost:
     """Return this build host, as its two files describe it."""
     # nightly.toml says what to build, the host file where and with what.
-    wanted, settings = nightly_document.read(), host_file.read()
-    builder = PipelineBuilder(wanted, settings, listener)
-    channels = notices.channels_of(wanted.notices)
+    nightly_file, settings = nightly_document.read(), host_file.read()
+    builder = PipelineBuilder(nightly_file, settings, listener)
+    channels = notices.channels_of(nightly_file.notices)
     fleet = fleet_of(builder, note)
-    return BuildHost(wanted, builder, note=note, channels=channels, fleet=fleet)
+    return BuildHost(nightly_file, builder, note=note, channels=channels, fleet=fleet)
 
 
 def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> "NightFleet | None":
@@ -71,7 +73,7 @@ def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> "NightFle
     return NightFleet(builder, note)
 
 
-def write(
+def write_order(
     folder: Path, order: BuildOrder, builder: PipelineBuilder, *, carry: bool, offline: bool = False
 ) -> None:
     """Write an order of a night's builder into an empty folder of its own.
@@ -99,7 +101,7 @@ def write(
             shutil.copyfile(file, folder / name / file.name)
 
 
-def write_own(folder: Path, recipe: str) -> None:
+def write_recipe_order(folder: Path, recipe: str) -> None:
     """Write the order of a recipe into an empty folder, where this machine is asked to build it."""
     if (folder / ORDER).exists():
         raise RecipeError(
@@ -108,9 +110,9 @@ def write_own(folder: Path, recipe: str) -> None:
         )
     target = Target(name=Path(recipe).stem if recipe.endswith(".toml") else recipe, recipe=recipe)
     builder = PipelineBuilder(NightlyFile(directory=folder), host_file.read())
-    started, decides = dt.datetime.now(dt.UTC), builder.decides(target)
-    name = builds.identifier(started, target.name, decides)
-    order = BuildOrder(id=name, target=target, fingerprint=decides, started=started)
+    started, fingerprint = dt.datetime.now(dt.UTC), builder.known_fingerprint(target)
+    name = builds.identifier(started, target.name, fingerprint)
+    order = BuildOrder(id=name, target=target, fingerprint=fingerprint, started=started)
     files.write(folder / ORDER, order.model_dump_json(indent=1))
 
 
@@ -140,7 +142,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     builder = PipelineBuilder(nightly, host_file.read(), listener, offline=order.offline)
     target = order.target
     builder.followed[target.name] = order.followed
-    differing = builds.differing(order.fingerprint, builder.decides(target))
+    differing = builds.differing_parts(order.fingerprint, builder.known_fingerprint(target))
     if differing:
         raise HostError(
             f"This machine would build another wheel: it differs in {', '.join(differing)}",
@@ -171,7 +173,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     return build
 
 
-def left(folder: Path) -> NightlyBuild:
+def read_result(folder: Path) -> NightlyBuild:
     """Return what a worker says of an order. Raises HostError."""
     found = json_text.load_or_none(folder / BUILT, NightlyBuild)
     if found is None:
@@ -179,12 +181,12 @@ def left(folder: Path) -> NightlyBuild:
     return found
 
 
-def take(folder: Path, order: BuildOrder) -> NightlyBuild:
+def collect_result(folder: Path, order: BuildOrder) -> NightlyBuild:
     """Put the result of an order into the night's own directory; return the build.
 
     Raises HostError if the worker left no result, or one of another order.
     """
-    result, build = folder / RESULT, left(folder)
+    result, build = folder / RESULT, read_result(folder)
     # Identifier, target and wheel become paths of the site, and the rest says what is due.
     same = build.model_copy(update=order.known) == build
     if not same or build.wheel != Path(build.wheel).name:
@@ -249,7 +251,7 @@ class NightFleet:
         self,
         orders: Sequence[BuildOrder],
         seconds: Mapping[str, float],
-        settle: Settle,
+        conclude: Conclude,
         begin: Callable[[str, str], None],
     ) -> None:
         """Build all orders; the order of a lost worker goes to another one.
@@ -257,8 +259,8 @@ class NightFleet:
         `seconds` are what their targets took last time. `begin` receives the target and the machine
         whenever a build begins.
         """
-        left = {order.target.name: order for order in orders}
-        schedule = WorkSchedule(tuple(left), self._reached(), seconds)
+        pending = {order.target.name: order for order in orders}
+        schedule = WorkSchedule(tuple(pending), self._reachable_workers(), seconds)
 
         def on_assignment(given: Assignment) -> None:
             self.report(given)
@@ -266,20 +268,22 @@ class NightFleet:
                 begin(given.recipe, given.worker)
             # By Slurm, a lost task has been tried again.
             if given.state in {"built", "failed", "refused"} or self._slurm:
-                self.settle(left.pop(given.recipe), given, settle)
+                self.hand_over(pending.pop(given.recipe), given, conclude)
 
         try:
-            self._hand_out(schedule, left, on_assignment)
+            self._hand_out(schedule, pending, on_assignment)
         except (HostError, ToolError) as fault:
             # A Slurm that takes no job blocks targets, and ends no night.
             why = RemoteBuild(0.0, failure=fault.what, remedy=fault.remedy)
-            schedule.assignments |= {name: Assignment(name).after("refused", why) for name in left}
+            schedule.assignments |= {
+                name: Assignment(name).after("refused", why) for name in pending
+            }
         self.lost.update(schedule.gone)
         # What still waited at the end had no worker left.
-        for name, order in left.items():
-            self.settle(order, schedule.assignments[name], settle)
+        for name, order in pending.items():
+            self.hand_over(order, schedule.assignments[name], conclude)
 
-    def adopt(self, settle: Settle) -> None:
+    def adopt(self, conclude: Conclude) -> None:
         """Hand over what machines finished for a night that was cut off; cancel what they do."""
         if self._slurm:
             # Nothing runs in it: only what an earlier run left is looked at.
@@ -295,7 +299,7 @@ class NightFleet:
             if order and done and not placed:
                 work = nightly.directory / builds.WORK / order.id
                 order = order.model_copy(update={"work": work})
-                full = settle(order, partial(take, folder, order)).broken == FULL
+                full = conclude(order, partial(collect_result, folder, order)).broken == FULL
             if not full:
                 files.remove(folder)
 
@@ -306,30 +310,30 @@ class NightFleet:
         """
         built_on = order.last_good.worker if order.last_good else ""
         # The same bytes from another machine prove more.
-        names = sorted(self._reached(), key=lambda name: name == built_on)
+        names = sorted(self._reachable_workers(), key=lambda name: name == built_on)
         name = order.target.name
         schedule = WorkSchedule((name,), names, {})
         self._hand_out(schedule, {name: order}, self.report)
         given = schedule.assignments[name]
         try:
             if given.state == "built":
-                return "; ".join(left(self.folder(order)).differences)
+                return "; ".join(read_result(self.folder(order)).differences)
         finally:
             files.remove(self.folder(order))
         raise HostError(given.detail, remedy=given.remedy or READ)
 
-    def _reached(self) -> tuple[str, ...]:
+    def _reachable_workers(self) -> tuple[str, ...]:
         """Return the workers that are not lost."""
         return tuple(name for name in self.hosts if name not in self.lost)
 
-    def settle(self, order: BuildOrder, given: Assignment, settle: Settle) -> None:
+    def hand_over(self, order: BuildOrder, given: Assignment, conclude: Conclude) -> None:
         """Hand a finished order to the night."""
         folder = self.folder(order)
 
-        def made() -> NightlyBuild:
+        def read_build() -> NightlyBuild:
             # A failed build has a document too: it says what broke.
             if given.state == "built" or (folder / BUILT).is_file():
-                build = take(folder, order)
+                build = collect_result(folder, order)
             else:
                 remedy = "Look at the logs in build_out/workers/logs, and at the workers."
                 broken = Breakage(
@@ -344,7 +348,7 @@ class NightFleet:
             return build.model_copy(update={"worker": given.worker, "lost": given.lost})
 
         # A result for which this host has no room is taken by the next start.
-        if settle(order, made).broken != FULL:
+        if conclude(order, read_build).broken != FULL:
             files.remove(folder)
 
     def report(self, given: Assignment) -> None:
@@ -378,7 +382,7 @@ class NightFleet:
 
         def program_of(name: str) -> Sequence[str]:
             folder = self.folder(orders[name])
-            write(folder, orders[name], self.builder, carry=False, offline=offline)
+            write_order(folder, orders[name], self.builder, carry=False, offline=offline)
             return ("nightly", "--order", str(folder))
 
         hand_out.by_slurm(settings, schedule, job_of, program_of, on_assignment, self.note)
@@ -394,7 +398,7 @@ class NightFleet:
 
         def send() -> None:
             sent = order.model_copy(update={"worker": host.name})
-            write(folder, sent, self.builder, carry=own, offline=host.supplied)
+            write_order(folder, sent, self.builder, carry=own, offline=host.supplied)
             if own:
                 ssh.send_folder(host, folder, target, copied)
 

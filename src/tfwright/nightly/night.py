@@ -81,7 +81,7 @@ class FreeSpace:
     """Where recipes are built."""
 
 
-Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], NightlyBuild]
+Conclude = Callable[[BuildOrder, Callable[[], NightlyBuild]], NightlyBuild]
 """Receives an order that came to its end, and what returns its build once its directory exists.
 
 Returns the build as it is kept."""
@@ -140,10 +140,10 @@ class NightOutcome:
 
 def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[PlannedTarget]:
     """Say what a night would build, in its order, without changing anything."""
-    chosen = _chosen(host, only)
+    chosen = _choose_targets(host, only)
     # No lock: a plan only reads, and may be asked for while a night runs.
     with states.opened(host.directory, create=False) as state:
-        return _planned(host, state, chosen, asked=now, look=True)
+        return _plan_targets(host, state, chosen, asked=now, check_host=True)
 
 
 def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = False) -> NightOutcome:
@@ -152,15 +152,15 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
     `only` names a recipe or a target, `now` builds even what is unchanged. Raises HostError if
     another process, perhaps on another host, runs a night in the same directory.
     """
-    chosen = _chosen(host, only)
-    with _alone(host.directory, wait=wait), states.opened(host.directory) as state:
+    chosen = _choose_targets(host, only)
+    with _hold_lock(host.directory, wait=wait), states.opened(host.directory) as state:
         begun = host.clock()
         night = Night(host, state)
         if host.fleet:
             host.fleet.adopt(night.conclude)
         # Only now: what a killed night built is not due any more.
-        planned = _planned(host, state, chosen, asked=now)
-        due = night.settle_idle(planned, again=now and bool(only))
+        planned = _plan_targets(host, state, chosen, asked=now)
+        due = night.judge_idle(planned, again=now and bool(only))
         night.build(due)
         culprits = night.find_culprits(begun)
         # A night without a build has time for any reproduction, however long.
@@ -189,7 +189,7 @@ def watch(
         last = state.last_night()
         if last and not last.ended:
             # A night that still runs has not ended in the middle.
-            with suppress(LockHeldError), _alone(nightly.directory, wait=False):
+            with suppress(LockHeldError), _hold_lock(nightly.directory, wait=False):
                 # Asked again: it may have come to its end while the lock was waited for.
                 if (last := state.last_night()) and not last.ended:
                     book.raise_cut_off(last)
@@ -202,18 +202,18 @@ def watch(
         return sent
 
 
-def _alone(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
+def _hold_lock(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
     """Hold the directory's lock; two hosts may share the directory."""
     remedy = "Wait for it, or add --wait; nothing was changed."
     return file_lock.locked(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
 
 
-def _chosen(host: BuildHost, only: str) -> list[Target]:
+def _choose_targets(host: BuildHost, only: str) -> list[Target]:
     """Return the targets of a recipe, or all; raise HostError if none has that name."""
-    everything = targets(host.nightly)
-    chosen = [target for target in everything if only in {"", target.name, target.recipe}]
+    all_targets = targets(host.nightly)
+    chosen = [target for target in all_targets if only in {"", target.name, target.recipe}]
     if only and not chosen:
-        names = ", ".join(target.name for target in everything) or "none"
+        names = ", ".join(target.name for target in all_targets) or "none"
         raise HostError(
             f"nightly.toml has no recipe {only!r}",
             remedy=f"Add a [[recipe]] with this name, or choose one of: {names}.",
@@ -221,20 +221,25 @@ def _chosen(host: BuildHost, only: str) -> list[Target]:
     return chosen
 
 
-def _planned(
-    host: BuildHost, state: State, chosen: Sequence[Target], *, asked: bool, look: bool = False
+def _plan_targets(
+    host: BuildHost,
+    state: State,
+    chosen: Sequence[Target],
+    *,
+    asked: bool,
+    check_host: bool = False,
 ) -> list[PlannedTarget]:
     """Return each target with why it is due, best first; last those whose inputs are unknown.
 
     With `look`, a target that this host cannot build is one of these.
     """
-    past = plans.past_of(state, chosen)
+    past = plans.read_past(state, chosen)
     found = []
     for target in chosen:
         try:
             fingerprint = host.builder.fingerprint(target)
-            item = plans.planned(target, fingerprint, past[target.name], asked=asked)
-            obstacle = host.builder.obstacle(target) if look and item.due else ""
+            item = plans.plan_target(target, fingerprint, past[target.name], asked=asked)
+            obstacle = host.builder.obstacle(target) if check_host and item.due else ""
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
             obstacle = in_one_line(fault)
         if obstacle:
@@ -244,7 +249,7 @@ def _planned(
         found.append(item)
     # Machines that build side by side fit more into a night.
     width = host.fleet.width if host.fleet else 1
-    return plans.fitting(plans.ordered(found, past), host.nightly.hours * width)
+    return plans.mark_fitting(plans.sorted_by_worth(found, past), host.nightly.hours * width)
 
 
 class Night:
@@ -256,7 +261,7 @@ class Night:
         self.state = state
         self._shown = 0.0
         """Until when the page of the queue is not made again."""
-        builds.clear(host.directory / builds.WORK, host.builds)
+        builds.remove_unfinished(host.directory / builds.WORK, host.builds)
         moment = host.clock()
         last = state.last_night()
         cut_off = resumed = last if last and not last.ended else None
@@ -267,7 +272,7 @@ class Night:
             resumed = None
         begun = resumed.started if resumed else moment
         self.number = resumed.number if resumed else state.begin_night(moment)
-        for build in builds.all_below(host.builds, state.known_builds()):
+        for build in builds.read_all(host.builds, state.known_builds()):
             host.note(f"{build.target}: found the finished build {build.id} of a cut-off night")
             # What a person brought back is of an earlier night; so is all if the state was lost.
             state.add_build(build, None if build.started < begun else self.number)
@@ -276,9 +281,9 @@ class Night:
             self._publish()
         self._sweep()
 
-    def settle_idle(self, planned: Sequence[PlannedTarget], *, again: bool) -> list[PlannedTarget]:
+    def judge_idle(self, planned: Sequence[PlannedTarget], *, again: bool) -> list[PlannedTarget]:
         """Judge what is not built tonight; return the rest. `again` builds what was built."""
-        verdicts = {name: night.verdict for name, night in self._tonight().items()}
+        verdicts = {name: night.verdict for name, night in self._verdicts_tonight().items()}
         due, unchanged = [], []
         for item in planned:
             name = item.target.name
@@ -322,7 +327,7 @@ class Night:
                 # A verdict all the same: a target that never fits has to become stale on the page.
                 self.state.judge(self.number, "skipped", item.target.name, detail=detail)
                 self.host.note(f"{item.target.name}: out of tonight's budget")
-            elif order := self._ready(item):
+            elif order := self._prepare_order(item):
                 if fleet:
                     orders.append(order)
                     continue
@@ -351,7 +356,7 @@ class Night:
             spent = time.monotonic() - began
             self._shown = time.monotonic() + (60 if spent > 1 else 0)
 
-    def _ready(self, item: PlannedTarget) -> BuildOrder | None:
+    def _prepare_order(self, item: PlannedTarget) -> BuildOrder | None:
         """Return an order for a target; judge it if the disk has no room to build it."""
         changed = f" ({', '.join(item.changed)})" if item.changed else ""
         self.host.note(f"{item.target.name}: {item.why}{changed}")
@@ -393,9 +398,9 @@ class Night:
             work=work,
         )
 
-    def conclude(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
+    def conclude(self, order: BuildOrder, read_build: Callable[[], NightlyBuild]) -> NightlyBuild:
         """Put a build into its place, and keep the verdict; return it."""
-        build = self._placed(order, made)
+        build = self._place_build(order, read_build)
         self.state.add_build(build, self.number)
         # At once, not at the end of the night: a wheel that exists is one that users can have.
         self._publish(pages=False)
@@ -404,14 +409,16 @@ class Night:
         self.host.note(": ".join(filter(None, (build.target, verdict, build.detail))))
         return build
 
-    def _placed(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
+    def _place_build(
+        self, order: BuildOrder, read_build: Callable[[], NightlyBuild]
+    ) -> NightlyBuild:
         """Build a target, and put the result into its immutable directory."""
         host, work = self.host, order.work
         try:
             # Inside the try: a disk that is full already fails here.
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
-            build = site.unless_refused(host.site, made(), work).redacted()
+            build = site.with_refusal(host.site, read_build(), work).redacted()
             past = next(iter(self.state.history_of(build.target, 1)), None)
             if build.result == "blocked" and past and past.verdict == "blocked":
                 before = self.state.build(past.build) if past.detail == build.detail else None
@@ -429,10 +436,10 @@ class Night:
             broken = Breakage(
                 stage=fault.stage or "check", line=fault.what, cause=fault.what, remedy=fault.remedy
             )
-            return self._cut_off(order, broken, blocked=isinstance(fault, HostError))
+            return self._abandon_build(order, broken, blocked=isinstance(fault, HostError))
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
             if isinstance(fault, OSError) and fault.errno in disk.FULL:
-                return self._cut_off(order, FULL, blocked=True)
+                return self._abandon_build(order, FULL, blocked=True)
             last = traceback.extract_tb(fault.__traceback__)[-1]
             broken = Breakage(
                 stage="tfwright",
@@ -440,10 +447,10 @@ class Night:
                 cause=f"a flaw in tfwright, {Path(last.filename).name}:{last.lineno}",
                 remedy=f"Report it: 'invoke report --build {order.id}' prints what is needed.",
             )
-            return self._cut_off(order, broken, blocked=False)
+            return self._abandon_build(order, broken, blocked=False)
         return build
 
-    def _cut_off(self, order: BuildOrder, broken: Breakage, *, blocked: bool) -> NightlyBuild:
+    def _abandon_build(self, order: BuildOrder, broken: Breakage, *, blocked: bool) -> NightlyBuild:
         """Return a build that ended in the middle; its files go, so that others have room."""
         files.remove(order.work)
         seconds = (self.host.clock() - order.started).total_seconds()
@@ -459,7 +466,7 @@ class Night:
         if self.host.bisect is None:
             return {}
         known, failed = self.state.culprits(), []
-        for name, night in self._tonight().items():
+        for name, night in self._verdicts_tonight().items():
             before = known.get(name)
             build = self.state.build(night.build)
             if night.verdict not in status.FAILED or not (build and build.against):
@@ -467,7 +474,7 @@ class Night:
             # A wheel without a place, or a flaw of ours, is broken by no change of the recipe.
             if build.unpublished or (build.broken and build.broken.stage == "tfwright"):
                 continue
-            if before is None or before.thread != builds.failure(night.detail):
+            if before is None or before.thread != builds.failure_digest(night.detail):
                 failed.append(build)
         failed.sort(key=lambda build: build.seconds)
         self._queue(WaitingBuild(one.target, "bisect", one.seconds) for one in failed)
@@ -484,7 +491,7 @@ class Night:
                 continue
             if culprit:
                 found[build.target] = culprit.sentence
-                culprit = replace(culprit, thread=builds.failure(build.detail))
+                culprit = replace(culprit, thread=builds.failure_digest(build.detail))
                 self.state.keep_culprit(build.target, culprit, self.host.clock())
                 self.host.note(f"{build.target}: {culprit.sentence}")
         return found
@@ -500,7 +507,7 @@ class Night:
         same = (item for item in found if item.why == "unchanged" and not item.target.follow)
         candidates = {item.target: item for item in same if item.last_good and item.seconds <= left}
         checks, moment = self.state.checks("reproduced"), self.host.clock()
-        target = plans.in_turn(candidates, checks, moment)
+        target = plans.longest_unchecked(candidates, checks, moment)
         order = self._order(candidates[target]) if target else None
         if order is None or order.last_good is None:
             return "", ""
@@ -527,7 +534,7 @@ class Night:
             return {}
         self.host.note("the servers of all archives are asked")
         try:
-            found = self.host.builder.links(asked)
+            found = self.host.builder.lost_archives(asked)
         except Exception as fault:  # noqa: BLE001 a failed check must not end the night
             self.host.note(f"the addresses of archives were not checked: {fault}")
             return {}
@@ -563,12 +570,12 @@ class Night:
         # Only after index and pages have dropped a build may its files go.
         self._sweep()
         book.send()
-        nights = self._tonight()
+        nights = self._verdicts_tonight()
         verdicts = {name: night.verdict for name, night in nights.items()}
         details = {name: night.detail for name, night in nights.items() if night.detail}
         return replace(outcome, verdicts=verdicts, details=details, hidden=hidden, deleted=deleted)
 
-    def _tonight(self) -> dict[str, NightVerdict]:
+    def _verdicts_tonight(self) -> dict[str, NightVerdict]:
         """Return this night's verdicts so far."""
         return {name: own[-1] for name, own in self.state.history(self.number).items()}
 

@@ -106,21 +106,21 @@ class Book:
         for view in views(nightly, self.state, {}, self.now):
             if view.listed:
                 own = threads[view.target.name]
-                changes += self._of_wheel(view, own) if nightly.notices.wheels else ()
-                changes += self._of_status(view, own)
+                changes += self._wheel_notices(view, own) if nightly.notices.wheels else ()
+                changes += self._status_notices(view, own)
         self._record(changes)
 
-    def _of_status(self, view: TargetView, threads: Mapping[str, Notice]) -> Iterator[Notice]:
+    def _status_notices(self, view: TargetView, threads: Mapping[str, Notice]) -> Iterator[Notice]:
         """Yield what changed of a target: it broke, was fixed, or lost archives."""
         nightly, name, status = self.nightly, view.target.name, view.status
         if not view.nights:
-            status = self._waiting(name, nightly.notices.stale_nights)
-        known, page = _open(threads), _page(nightly, f"recipes/{name}.html")
+            status = self._status_without_night(name, nightly.notices.stale_nights)
+        open_threads, page = _open_threads(threads), _page_url(nightly, f"recipes/{name}.html")
         if view.links:
-            yield from _of_links(view.target, view.links, known, page)
-            known.pop(f"{name} {LINKS}", None)
+            yield from _archive_notices(view.target, view.links, open_threads, page)
+            open_threads.pop(f"{name} {LINKS}", None)
         if status.fine:
-            for thread, opened in known.items():
+            for thread, opened in open_threads.items():
                 before = opened.text.partition("\n")[0]
                 text = f"It was {before}\nThe night of {view.nights[-1].at:%Y-%m-%d} was good.\n"
                 yield Notice(thread, name, "fixed", f"{name}: fixed", text, page)
@@ -131,34 +131,34 @@ class Book:
         thread = f"{name} {kind}"
         if status.word in {"newly failing", "still failing"}:
             kind = "failing"
-            thread = f"{name} {kind} {builds.failure(status.detail)}"
-        culprit = view.culprit if view.culprit and not view.culprit.told else None
+            thread = f"{name} {kind} {builds.failure_digest(status.detail)}"
+        culprit = view.culprit if view.culprit and not view.culprit.announced else None
         # An open thread was announced: one notice for each cause, and one for its culprit.
-        if not kind or (thread in known and not culprit):
+        if not kind or (thread in open_threads and not culprit):
             return
         subject = f"{name}: {status.phrase}"
-        if thread in known:
+        if thread in open_threads:
             subject += ", bisected"
-        elif kind == "failing" and any(one.startswith(f"{name} failing") for one in known):
+        elif kind == "failing" and any(one.startswith(f"{name} failing") for one in open_threads):
             subject += ", now for another reason"
         good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
         text = f"{status.detail or status.word}\n"
-        text += _explained(view.failed) if view.failed else ""
+        text += _failure_lines(view.failed) if view.failed else ""
         if culprit:
             text += f"{culprit.sentence}.\n"
-            self.state.keep_culprit(name, replace(culprit, told=True), self.now)
+            self.state.keep_culprit(name, replace(culprit, announced=True), self.now)
         text += f"Last good: {good}.\n"
-        page = _page(nightly, view.failed_page)
+        page = _page_url(nightly, view.failed_page)
         yield Notice(thread, name, kind, subject, text, page)
 
-    def _of_wheel(self, view: TargetView, threads: Mapping[str, Notice]) -> Iterator[Notice]:
+    def _wheel_notices(self, view: TargetView, threads: Mapping[str, Notice]) -> Iterator[Notice]:
         """Yield a notice of the wheel that the last night gave."""
         last = view.nights[-1] if view.nights else None
         for build in view.builds:
             if last and build.id == last.build and build.good:
                 notice = of_wheel(self.nightly, build)
-                told = threads.get(notice.thread)
-                if not (told and told.subject == redacted(notice.subject)):
+                earlier = threads.get(notice.thread)
+                if not (earlier and earlier.subject == redacted(notice.subject)):
                     yield notice
 
     def raise_cut_off(self, last: PastNight) -> None:
@@ -166,7 +166,7 @@ class Book:
 
         No recipe is to blame for it, so that its thread has no target.
         """
-        if _open(self._threads()[""]):
+        if _open_threads(self._threads()[""]):
             return
         text = (
             f"The night of {last.started:%Y-%m-%d %H:%M} UTC was killed, or failed as a whole. The "
@@ -179,10 +179,10 @@ class Book:
     def close_cut_off(self) -> None:
         """Write a notice that a night came to its end, if one was cut off before."""
         text = "A night came to its end again.\n"
-        threads = _open(self._threads()[""])
+        threads = _open_threads(self._threads()[""])
         self._record([Notice(one, "", "fixed", "the build host: fixed", text) for one in threads])
 
-    def _waiting(self, target: str, stale_nights: int) -> Status:
+    def _status_without_night(self, target: str, stale_nights: int) -> Status:
         """Return the status of a target that no night has come to: stale after too long a wait."""
         known = self.state.checks(KNOWN).get(target)
         if known is None:
@@ -232,8 +232,8 @@ class Book:
             failures = 0
             waiting = [([number], read(body)) for number, body in rows]
             if channel.gathers and len(rows) > MOST_SINGLY:
-                site = _page(self.nightly, "")
-                notice = together([notice for _, notice in waiting], site)
+                site = _page_url(self.nightly, "")
+                notice = combined([notice for _, notice in waiting], site)
                 waiting = [([number for number, _ in rows], notice)]
             for numbers, notice in waiting:
                 problem = ""
@@ -264,7 +264,7 @@ def read(body: str) -> Notice:
     return Notice(**json_text.parsed(body))
 
 
-def _open(threads: Mapping[str, Notice]) -> dict[str, Notice]:
+def _open_threads(threads: Mapping[str, Notice]) -> dict[str, Notice]:
     """Return the threads that no success has closed; a cause that comes back opens its old one."""
     return {thread: last for thread, last in threads.items() if last.kind not in {"fixed", "wheel"}}
 
@@ -280,12 +280,12 @@ def newest(state: State, count: int) -> list[tuple[str, Notice]]:
 def of_wheel(nightly: NightlyFile, build: KeptBuild) -> Notice:
     """Return the notice of a new wheel."""
     target, text = build.target, f"{build.wheel}\n{install(nightly.url, build)}\n"
-    page = _page(nightly, f"builds/{build.id}/")
+    page = _page_url(nightly, f"builds/{build.id}/")
     subject = f"{target}: new wheel {build.version}"
     return Notice(f"{target} wheel", target, "wheel", subject, text, page)
 
 
-def together(waiting: Sequence[Notice], page: str) -> Notice:
+def combined(waiting: Sequence[Notice], page: str) -> Notice:
     """Return many notices as one, with a line for each."""
     lines = [f"{notice.subject}: {notice.text.partition(chr(10))[0]}" for notice in waiting]
     cut = [line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + CUT for line in lines]
@@ -294,12 +294,12 @@ def together(waiting: Sequence[Notice], page: str) -> Notice:
     return Notice("together", "", "several", subject, text, page)
 
 
-def _page(nightly: NightlyFile, path: str) -> str:
+def _page_url(nightly: NightlyFile, path: str) -> str:
     """Return the address of a page; empty if the site has none."""
     return f"{nightly.url}{path}" if nightly.url else ""
 
 
-def _explained(failed: NightlyBuild) -> str:
+def _failure_lines(failed: NightlyBuild) -> str:
     """Return lines that say why a build failed, and what helps."""
     if broken := failed.broken:
         cause = f"Cause: {broken.why}\n" if broken.why else ""
@@ -307,7 +307,9 @@ def _explained(failed: NightlyBuild) -> str:
     return "".join(f"{line.program}: {line.detail}\n" for line in failed.smoke_failures)
 
 
-def _of_links(target: Target, found: CheckedOn, known: Collection[str], page: str) -> list[Notice]:
+def _archive_notices(
+    target: Target, found: CheckedOn, known: Collection[str], page: str
+) -> list[Notice]:
     """Return the notice that a target's archives are lost, or are back; none without a change."""
     name = target.name
     thread = f"{name} {LINKS}"
@@ -329,29 +331,29 @@ def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:
     return (
         # One for each address: a server may refuse one of them, which must not repeat the others.
         *(
-            Channel(f"mail to {address}", partial(_mail, own, address), gathers=True)
+            Channel(f"mail to {address}", partial(_send_mail, own, address), gathers=True)
             for own in notices.mail
             for address in own.to
         ),
         # By their places in the file: an address may be a secret.
         *(
-            Channel(f"webhook {number}", partial(_post, own), gathers=own.format != "plain")
+            Channel(f"webhook {number}", partial(_post_webhook, own), gathers=own.format != "plain")
             for number, own in enumerate(notices.webhook, 1)
         ),
         *(
-            Channel(f"program {number}: {Path(own.command[0]).name}", partial(_feed, own))
+            Channel(f"program {number}: {Path(own.command[0]).name}", partial(_feed_program, own))
             for number, own in enumerate(notices.program, 1)
         ),
     )
 
 
-def _mail(table: MailTable, address: str, notice: Notice) -> None:
+def _send_mail(table: MailTable, address: str, notice: Notice) -> None:
     # Read at sending: a missing file delays this channel and stops nothing else.
-    password = secret(table.password_file) if table.password_file else ""
-    mail.send(table, password, letter(table, notice), address)
+    password = read_secret(table.password_file) if table.password_file else ""
+    mail.send(table, password, mail_message(table, notice), address)
 
 
-def letter(table: MailTable, notice: Notice) -> EmailMessage:
+def mail_message(table: MailTable, notice: Notice) -> EmailMessage:
     """Return a notice as mail; the library refuses a header with a line break."""
     # Longer subjects than 78 characters would begin with a line break.
     message = EmailMessage(policy.default.clone(max_line_length=200))
@@ -371,18 +373,18 @@ def letter(table: MailTable, notice: Notice) -> EmailMessage:
     return message
 
 
-def _post(table: WebhookTable, notice: Notice) -> None:
+def _post_webhook(table: WebhookTable, notice: Notice) -> None:
     # Chat services put the key into the address itself, hence a file for it.
-    url = secret(table.url_file) if table.url_file else str(table.url)
-    token = secret(table.token_file) if table.token_file else ""
-    post_json(url, body(table.format, notice), token)
+    url = read_secret(table.url_file) if table.url_file else str(table.url)
+    token = read_secret(table.token_file) if table.token_file else ""
+    post_json(url, webhook_body(table.format, notice), token)
 
 
-def _feed(table: ProgramTable, notice: Notice) -> None:
+def _feed_program(table: ProgramTable, notice: Notice) -> None:
     pipes.feed(table.command, json.dumps(asdict(notice)))
 
 
-def body(service: str, notice: Notice) -> dict[str, object]:
+def webhook_body(service: str, notice: Notice) -> dict[str, object]:
     """Return what a webhook is sent, in the format of what receives it."""
     text = f"{notice.subject}\n{notice.text}{notice.url}"
     if service == "slack":
@@ -421,7 +423,7 @@ def as_html(notice: Notice) -> str:
     return f'<p style="overflow-wrap: anywhere">{lines}</p>{link}'
 
 
-def secret(path: Path) -> str:
+def read_secret(path: Path) -> str:
     """Read a secret from a file that only its owner can read, or a systemd credential.
 
     A name without a directory is looked for among systemd's credentials. Raises HostError if

@@ -87,7 +87,7 @@ def show_order(build: NightlyBuild) -> None:
     text.tell(f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}")
 
 
-def show_outcome(outcome: NightOutcome, place: object) -> None:
+def show_outcome(outcome: NightOutcome, address: object) -> None:
     """Say what a night did, and where to look."""
     if not outcome.verdicts:
         print("nightly.toml lists no recipe.")
@@ -102,35 +102,35 @@ def show_outcome(outcome: NightOutcome, place: object) -> None:
         print(f"not reproduced: {outcome.reproduced}: {outcome.difference}")
     elif outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
-    for name, said in outcome.culprits.items():
-        print(f"{name}: {said}")
+    for name, culprit in outcome.culprits.items():
+        print(f"{name}: {culprit}")
     for name, lost in outcome.lost.items():
         print(f"archives: {name}: {lost}")
-    print(f"page: {place}")
+    print(f"page: {address}")
 
 
 def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
     """Show what installing or removing the timer does, ask, and do it; return the exit status."""
     from tfwright.nightly import timer
 
-    wanted = timer.planned(kind, at, remove=remove)
-    if not wanted.files and wanted.crontab is None:
+    installation = timer.plan_installation(kind, at, remove=remove)
+    if not installation.files and installation.crontab is None:
         text.tell(f"No timer of the kind {kind!r} is installed.")
         return 0
     # Everything is shown before the question: nothing is installed unseen.
-    for folder in wanted.folders:
-        print(f"create {folder} for {wanted.owner}")
-    for path, content in wanted.files.items():
+    for folder in installation.folders:
+        print(f"create {folder} for {installation.owner}")
+    for path, content in installation.files.items():
         print(f"{'remove' if remove else 'write'} {path}")
         # What goes away needs no second look.
         if not remove:
             print(textwrap.indent(content, "    "))
-    if wanted.crontab is not None:
+    if installation.crontab is not None:
         print("new crontab:")
-        print(textwrap.indent(printable_lines(wanted.crontab) or "(empty)", "    "))
-    for argv in (*wanted.commands, *wanted.afterwards):
+        print(textwrap.indent(printable_lines(installation.crontab) or "(empty)", "    "))
+    for argv in (*installation.commands, *installation.afterwards):
         print(f"run {shlex.join(argv)}")
-    if not remove and wanted.owner == "root":
+    if not remove and installation.owner == "root":
         text.tell(
             "The services run as root, as you do now: for another account, change User= in both.",
             text.WARNING,
@@ -142,9 +142,9 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
     if not agreed:
         text.tell("Nothing was changed.")
         return 1
-    (timer.uninstall if remove else timer.install)(wanted)
+    (timer.uninstall if remove else timer.install)(installation)
     # At night no user is logged in to a build host.
-    if not remove and timer.needs_login(wanted):
+    if not remove and timer.needs_login(installation):
         text.tell(
             "The timer runs only while you are logged in; 'loginctl enable-linger' changes that.",
             text.WARNING,

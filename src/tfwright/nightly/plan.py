@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from tfwright.documents.nightly import Target
-from tfwright.nightly.builds import NightlyBuild, differing
+from tfwright.nightly.builds import NightlyBuild, differing_parts
 from tfwright.nightly.state import CheckedOn, NightVerdict, State
 from tfwright.nightly.status import FAILED
 
@@ -76,7 +76,7 @@ class Past:
         return since + 1 < min(doubled, LONGEST_WAIT)
 
 
-def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
+def read_past(state: State, targets: Sequence[Target]) -> dict[str, Past]:
     """Read what is known of each target."""
     # One query for all targets: a host may have hundreds of them.
     history, kept = state.history(), state.builds()
@@ -92,7 +92,7 @@ def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
     return found
 
 
-def planned(
+def plan_target(
     target: Target, fingerprint: Mapping[str, str], past: Past, *, asked: bool = False
 ) -> PlannedTarget:
     """Say whether a target has to be built, given what decides its wheel now."""
@@ -102,7 +102,7 @@ def planned(
         why = "asked for"
     elif last is None:
         why = "never built"
-    elif differing(last.fingerprint, fingerprint):
+    elif differing_parts(last.fingerprint, fingerprint):
         why = "changed"
     # The same inputs may build tonight: a server or a disk may have been at fault.
     elif not last.good:
@@ -111,14 +111,16 @@ def planned(
         target,
         fingerprint,
         why,
-        differing(good.fingerprint, fingerprint) if good else (),
+        differing_parts(good.fingerprint, fingerprint) if good else (),
         last.seconds if last else UNKNOWN_SECONDS,
         last_good=good.id if good else "",
         detail=last.unpublished if last else "",
     )
 
 
-def ordered(found: Sequence[PlannedTarget], past: Mapping[str, Past]) -> list[PlannedTarget]:
+def sorted_by_worth(
+    found: Sequence[PlannedTarget], past: Mapping[str, Past]
+) -> list[PlannedTarget]:
     """Sort by worth: what changed, of this what was built longest ago; then the newest failure.
 
     Among equals the shorter build comes first, so that a budget serves the most targets.
@@ -137,7 +139,7 @@ def ordered(found: Sequence[PlannedTarget], past: Mapping[str, Past]) -> list[Pl
     return sorted(found, key=worth)
 
 
-def fitting(found: Sequence[PlannedTarget], hours: float) -> list[PlannedTarget]:
+def mark_fitting(found: Sequence[PlannedTarget], hours: float) -> list[PlannedTarget]:
     """Mark which targets fit into the night's budget, by what they took last time.
 
     The first one always fits: a build longer than every night would otherwise never come.
@@ -155,7 +157,7 @@ def fitting(found: Sequence[PlannedTarget], hours: float) -> list[PlannedTarget]
     return marked
 
 
-def in_turn(
+def longest_unchecked(
     candidates: Iterable[Target], checks: Mapping[str, CheckedOn], now: dt.datetime
 ) -> Target | None:
     """Return the candidate that was checked longest ago; one never checked comes first."""

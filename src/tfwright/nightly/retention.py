@@ -74,24 +74,24 @@ def sweep(state: State, site: Path) -> list[str]:
     The site that is in place names none of them. Forgets the builds whose wheels somebody removed,
     and returns their identifiers: a recipe without a wheel must not count as built.
     """
-    here = {path.name for path in (site / "builds").glob("*")}
+    build_names = {path.name for path in (site / "builds").glob("*")}
     wheels = {path.name for path in (site / PACKAGES).glob("*")}
     kept = state.builds()
     # Builds with equal bytes share a name in the index.
     listed = {item.wheel for item in kept if item.listed}
     for identifier, wheel in state.deleted():
-        if identifier in here:
+        if identifier in build_names:
             # A kill leaves nothing half-deleted where users look; `WORK` is cleared at each start.
-            going = site.parent / builds.WORK / f"deleted-{identifier}"
-            going.parent.mkdir(exist_ok=True)
-            (site / "builds" / identifier).rename(going)
-            files.remove(going)
+            discarded = site.parent / builds.WORK / f"deleted-{identifier}"
+            discarded.parent.mkdir(exist_ok=True)
+            (site / "builds" / identifier).rename(discarded)
+            files.remove(discarded)
             files.remove(site.parent / builds.PRIVATE / identifier)
         if wheel in wheels and wheel not in listed:
             for suffix in (*EXTRAS, ".metadata", ""):
                 files.remove(site / PACKAGES / f"{wheel}{suffix}")
-    there = here | wheels
-    lost = [item.id for item in kept if item.listed and not there & {item.id, item.wheel}]
+    present = build_names | wheels
+    lost = [item.id for item in kept if item.listed and not present & {item.id, item.wheel}]
     for identifier in lost:
         state.forget(identifier)
     return lost

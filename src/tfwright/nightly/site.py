@@ -47,12 +47,12 @@ def publish(
     with publishing(nightly.directory):
         site = nightly.site
         kept = state.builds()
-        _place_wheels(site, kept)
-        withdrawn = yanked(nightly.directory)
+        _link_wheels(site, kept)
+        withdrawn = yanked_wheels(nightly.directory)
         statuses = {
             name: (table.status, redacted(table.reason)) for name, table in nightly.projects.items()
         }
-        update = write.refresh(site, _notes(kept, withdrawn, state), now, statuses=statuses)
+        update = write.refresh(site, _wheel_notes(kept, withdrawn, state), now, statuses=statuses)
         if pages and nightly.pages:
             from tfwright.nightly.pages import site as site_pages
 
@@ -68,7 +68,7 @@ def show_queue(nightly: NightlyFile, state: State, now: dt.datetime) -> None:
         from tfwright.nightly.pages import site as site_pages
 
         with publishing(nightly.directory):
-            site_pages.write(nightly, state, now, yanked(nightly.directory), only_first=True)
+            site_pages.write(nightly, state, now, yanked_wheels(nightly.directory), only_first=True)
 
 
 def refresh(nightly: NightlyFile) -> IndexUpdate:
@@ -120,7 +120,7 @@ def _write_pointers(site: Path, pointers: Mapping[str, Mapping[str, KeptBuild]])
         pointer.unlink()
 
 
-def unless_refused(site: Path, build: NightlyBuild, work: Path) -> NightlyBuild:
+def with_refusal(site: Path, build: NightlyBuild, work: Path) -> NightlyBuild:
     """Return the build in `work`; if the index would refuse its wheel, with the reason in it."""
     if not build.wheel:
         return build
@@ -134,7 +134,7 @@ def unless_refused(site: Path, build: NightlyBuild, work: Path) -> NightlyBuild:
     return build
 
 
-def yanked(directory: Path) -> dict[str, str]:
+def yanked_wheels(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason as strangers may read it."""
     file = directory / YANKED
     try:
@@ -163,14 +163,14 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
         )
     # Two yanks at once would otherwise forget one of them.
     with publishing(directory):
-        known = yanked(directory)
+        known = yanked_wheels(directory)
         known.pop(filename, None)
         if reason is not None:
             known[filename] = reason
         files.write(directory / YANKED, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
-def _place_wheels(site: Path, kept: Sequence[KeptBuild]) -> None:
+def _link_wheels(site: Path, kept: Sequence[KeptBuild]) -> None:
     """Link the wheels that are listed, and what describes them, into the folder of the index."""
     folder = site / PACKAGES
     folder.mkdir(parents=True, exist_ok=True)
@@ -188,7 +188,7 @@ def _place_wheels(site: Path, kept: Sequence[KeptBuild]) -> None:
                 files.link(described, folder / described.name)
 
 
-def _notes(
+def _wheel_notes(
     kept: Sequence[KeptBuild], withdrawn: Mapping[str, str], state: State
 ) -> dict[str, dict[str, object]]:
     """Return what the index shows of each wheel beyond what is in the file."""

@@ -158,7 +158,7 @@ class Culprit:
     """The change in words, or why none is named."""
     commit: str = ""
     """The commit, if it is one."""
-    told: bool = False
+    announced: bool = False
     """Whether a notice said it."""
 
 
@@ -346,7 +346,7 @@ class State:
     def keep_culprit(self, target: str, found: Culprit, now: dt.datetime) -> None:
         """Keep what a bisection found for a target, in place of an earlier one."""
         detail = f"{found.thread}\n{found.commit}\n{found.sentence}"
-        self.check(target, "culprit", now, passed=found.told, detail=detail)
+        self.check(target, "culprit", now, passed=found.announced, detail=detail)
 
     def culprits(self) -> Mapping[str, Culprit]:
         """Return what the last bisection of each target found."""
@@ -379,7 +379,7 @@ def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
     that directory.
     """
     try:
-        with disk.as_host_error(), _opened(directory / FILE, create=create) as state:
+        with disk.as_host_error(), _open_database(directory / FILE, create=create) as state:
             yield state
     except FullDiskError as fault:
         if fault.place and fault.place.is_relative_to(directory):
@@ -391,7 +391,7 @@ def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
 
 
 @contextmanager
-def _opened(file: Path, *, create: bool) -> Iterator[State]:
+def _open_database(file: Path, *, create: bool) -> Iterator[State]:
     place: Path | str = file if create or file.exists() else ":memory:"
     if create:
         file.parent.mkdir(parents=True, exist_ok=True)

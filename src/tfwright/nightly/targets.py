@@ -97,7 +97,7 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     """Ask the server what a followed name stands for now; None for a pinned target."""
     if target.follow is None:
         return None
-    server = _server(recipe.read(target.recipe).source.url, host_file)
+    server = _remote_of(recipe.read(target.recipe).source.url, host_file)
     if branch := target.follow.branch:
         return FollowedCommit(server.head(branch), branch)
     # Without a branch there are tags: nightly.toml names one of the two.
@@ -107,11 +107,11 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
 
 def commits(url: str, before: str, now: str, host_file: HostFile) -> tuple[CommitLine, ...]:
     """Return the commits after `before` up to `now`, newest first; none without a path to there."""
-    found = _server(url, host_file).commits(before, now)
+    found = _remote_of(url, host_file).commits(before, now)
     return tuple(CommitLine(**one._asdict()) for one in found)
 
 
-def _server(url: str, host_file: HostFile) -> Remote:
+def _remote_of(url: str, host_file: HostFile) -> Remote:
     """Return who is asked for a repository: this host may name a mirror."""
     store = host_file.build_out / "git"
     store.mkdir(parents=True, exist_ok=True)
@@ -164,10 +164,10 @@ def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
     sealer = f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
     # As text, so that the page can show them.
-    return {**parts, **_programs(job), "tfwright": sealer}
+    return {**parts, **_program_versions(job), "tfwright": sealer}
 
 
-def _programs(job: RecipeJob) -> Mapping[str, str]:
+def _program_versions(job: RecipeJob) -> Mapping[str, str]:
     """Return the versions of the host's programs that take part."""
     recipe, settings = job.recipe, job.host_file
     if recipe.host.image:

@@ -87,7 +87,7 @@ class Installation:
     """Directories to be made for it: systemd lets it write to no others, and makes none."""
 
 
-def planned(kind: str, at: str, *, remove: bool) -> Installation:
+def plan_installation(kind: str, at: str, *, remove: bool) -> Installation:
     """Return what installing or removing a timer of a kind does; nothing is changed yet.
 
     A timer that is not installed has no file, and no table, to remove.
@@ -97,38 +97,38 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
             f"tfwright does not know the kind of timer {kind!r}",
             remedy=f"Choose one of: {', '.join(KINDS)}.",
         )
-    wanted, host = nightly.read(), host_file.read()
-    folders = {wanted.directory, host.build_out, host.cache_directory}
+    nightly_file, host = nightly.read(), host_file.read()
+    folders = {nightly_file.directory, host.build_out, host.cache_directory}
     # A service starts with an empty environment: what this shell sets has to go into the unit.
     caller = {OF_HOST: str(nightly.path().absolute())}
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
     schedule = Schedule(
-        program=_program(),
+        program=_own_command(),
         checkout=ROOT,
         # Without those that lie in another one of them.
         writable=tuple(sorted(path for path in folders if folders.isdisjoint(path.parents))),
-        hours=wanted.hours,
+        hours=nightly_file.hours,
         at=at,
         environment=caller,
         # A unit of the system would otherwise build as root, which sudo makes of this account.
         user=os.environ.get("SUDO_USER", filesystem.account_name()) if kind == "system" else "",
     )
-    note = noted(wanted.directory, schedule)
-    found = _of_kind(kind, schedule, note, remove=remove)
+    note = start_note(nightly_file.directory, schedule)
+    found = _plan_kind(kind, schedule, note, remove=remove)
     if not remove:
         return found
-    there = {path: text for path, text in found.files.items() if path.exists()}
+    existing = {path: text for path, text in found.files.items() if path.exists()}
     # The note alone is that of a timer of another kind.
-    own = found.crontab is not None or there.keys() - note.keys()
-    return replace(found, files=there if own else {})
+    own = found.crontab is not None or existing.keys() - note.keys()
+    return replace(found, files=existing if own else {})
 
 
-def _program() -> tuple[str, ...]:
+def _own_command() -> tuple[str, ...]:
     return (sys.executable, "-m", "tfwright" if filesystem.INSTALLED else "invoke")
 
 
-def _of_kind(
+def _plan_kind(
     kind: str, schedule: Schedule, note: Mapping[Path, str], *, remove: bool
 ) -> Installation:
     if kind == "cron":
@@ -140,7 +140,7 @@ def _of_kind(
         lists = launchd(schedule, filesystem.home() / "Library/LaunchAgents")
         # The logged-in user's domain, which bootstrap and bootout ask for.
         domain = f"gui/{os.getuid()}"
-        _insist_on_own(lists, schedule)
+        _check_owner(lists, schedule)
         commands = [
             ("launchctl", "bootout", f"{domain}/{path.stem}")
             if remove
@@ -152,7 +152,7 @@ def _of_kind(
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
     units = systemd(schedule, folder)
-    _insist_on_own(units, schedule)
+    _check_owner(units, schedule)
     written = {**units, **note}
     timers = (f"{NAME}.timer", f"{NAME}-watch.timer")
     # systemd reads changed unit files, and forgets removed ones, only after a reload.
@@ -167,13 +167,13 @@ def _of_kind(
     return Installation(kind, written, commands=commands, owner=schedule.user, folders=missing)
 
 
-def _insist_on_own(wanted: Mapping[Path, str], schedule: Schedule) -> None:
+def _check_owner(wanted: Mapping[Path, str], schedule: Schedule) -> None:
     """Refuse to replace or remove the units of another build host of this account."""
     # As a unit and as a property list write it.
     host = re.compile(OF_HOST + r"(?:=|</key>\s*)(.*)")
     for path, text in wanted.items():
-        there = host.search(files.text(path)) if path.exists() else None
-        if there and there[1] not in host.findall(text):
+        found = host.search(files.text(path)) if path.exists() else None
+        if found and found[1] not in host.findall(text):
             raise HostError(
                 f"{path} starts another build host than that of {schedule.environment[OF_HOST]}",
                 remedy="Use --install cron, which holds several hosts of one account, or "
@@ -181,28 +181,28 @@ def _insist_on_own(wanted: Mapping[Path, str], schedule: Schedule) -> None:
             )
 
 
-def install(wanted: Installation) -> None:
+def install(installation: Installation) -> None:
     """Write the files and start the timer; raise HostError naming what did not start it."""
-    if wanted.kind in {"user", "system"} and not _succeeds(wanted.commands[0]):
+    if installation.kind in {"user", "system"} and not _succeeds(installation.commands[0]):
         # The reload of what is there changes nothing.
-        shown = shlex.join(wanted.commands[0])
+        shown = shlex.join(installation.commands[0])
         remedy = "Log in on the host itself, not by su, so that your systemd runs; or use "
         remedy += "--install cron."
-        if wanted.kind == "system":
-            home, program = shlex.quote(str(filesystem.home())), shlex.join(_program())
+        if installation.kind == "system":
+            home, program = shlex.quote(str(filesystem.home())), shlex.join(_own_command())
             remedy = f"Run it as root: sudo env HOME={home} {program} nightly --install system"
         raise HostError(
             f"systemd does not answer: '{shown}' failed. Nothing was written", remedy=remedy
         )
-    for folder in wanted.folders:
+    for folder in installation.folders:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.chown(folder, wanted.owner)
-    for path, content in wanted.files.items():
+        shutil.chown(folder, installation.owner)
+    for path, content in installation.files.items():
         files.write(path, content)
-    if wanted.crontab is not None:
-        _crontab(wanted.crontab)
+    if installation.crontab is not None:
+        _crontab(installation.crontab)
     # Shown to the user in this order, and run in it.
-    for argv in wanted.commands:
+    for argv in installation.commands:
         if not _succeeds(argv):
             shown = shlex.join(argv)
             raise HostError(
@@ -211,22 +211,22 @@ def install(wanted: Installation) -> None:
             )
 
 
-def uninstall(wanted: Installation) -> None:
+def uninstall(installation: Installation) -> None:
     """Stop the timer and remove the files; a file or timer that is gone already is accepted."""
-    if wanted.crontab is not None:
-        _crontab(wanted.crontab)
+    if installation.crontab is not None:
+        _crontab(installation.crontab)
     # Disabling a timer twice fails the second time, which does not matter.
-    for argv in wanted.commands:
+    for argv in installation.commands:
         _succeeds(argv)
-    for path in wanted.files:
+    for path in installation.files:
         path.unlink(missing_ok=True)
-    for argv in wanted.afterwards:
+    for argv in installation.afterwards:
         _succeeds(argv)
 
 
-def needs_login(wanted: Installation) -> bool:
+def needs_login(installation: Installation) -> bool:
     """Say whether the timer runs only while its user is logged in."""
-    return wanted.kind == "user" and not (LINGERING / filesystem.account_name()).exists()
+    return installation.kind == "user" and not (LINGERING / filesystem.account_name()).exists()
 
 
 def _succeeds(argv: tuple[str, ...]) -> bool:
@@ -266,7 +266,7 @@ def _crontab(table: str | None = None) -> str:
     return "" if ended.status else ended.printed.decode("utf-8", "surrogateescape")
 
 
-def noted(directory: Path, schedule: Schedule) -> dict[Path, str]:
+def start_note(directory: Path, schedule: Schedule) -> dict[Path, str]:
     """Return the file that tells the pages when a night starts; raise RecipeError for no time."""
     hour, minute = schedule.start
     return {directory / NOTE: json.dumps({"at": f"{hour:02}:{minute:02}"}) + "\n"}
@@ -318,13 +318,13 @@ def systemd(schedule: Schedule, folder: Path) -> dict[Path, str]:
 
 def quoted(word: str) -> str:
     """Return a word as a systemd command line wants it. Raises RecipeError."""
-    _insist_on_printable(word, "a unit")
+    _check_printable(word, "a unit")
     # systemd replaces %h and ${NAME} even within quotes; doubling the sign takes it literally.
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if re.search(r"[^\w./:=@+,-]", word) else escaped
 
 
-def _insist_on_printable(word: str, place: str) -> None:
+def _check_printable(word: str, place: str) -> None:
     if not word.isprintable():
         raise RecipeError(
             f"{word!r} cannot be written into {place}",
@@ -366,7 +366,7 @@ def cron_lines(schedule: Schedule) -> list[str]:
     """Return the lines for a crontab, with our mark: the night's and the watch's."""
     hour, minute = schedule.start
     for word in (str(schedule.checkout), *schedule.program, *schedule.environment.values()):
-        _insist_on_printable(word, "a crontab")
+        _check_printable(word, "a crontab")
     settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment.items()]
     # By env: a crontab may set SHELL to one that knows no settings before a command.
     words = " ".join(["env", *settings, *map(shlex.quote, schedule.program)])

@@ -54,16 +54,18 @@ def with_version(source: Path, folder: Path, version: str) -> Path:
         before = info.removesuffix(".dist-info")
         now = f"{before.rpartition('-')[0]}-{version}"
 
-        def renamed(name: str) -> str:
+        def renamed_member(name: str) -> str:
             """Put the new version into the two folders whose names hold one."""
             in_them = name.startswith((f"{before}.dist-info/", f"{before}.data/"))
             return name.replace(before, now, 1) if in_them else name
 
-        rewriting.rewrite(wheel, stream, dict(_changed(wheel, info, old, version)), renamed)
+        rewriting.rewrite(
+            wheel, stream, dict(_changed_files(wheel, info, old, version)), renamed_member
+        )
     return target
 
 
-def _changed(
+def _changed_files(
     wheel: zipfile.ZipFile, info: str, old: str, version: str
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the files that state the version, with the new one in them."""

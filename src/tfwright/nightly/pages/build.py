@@ -27,23 +27,23 @@ AROUND = 15
 """Lines of a log that a report shows before and after the one that broke."""
 
 
-def find(wanted: str) -> tuple[NightlyBuild, Path]:
+def find(name: str) -> tuple[NightlyBuild, Path]:
     """Return a nightly build and its directory: by identifier, by path, or a recipe's newest.
 
     Without a name, it is the newest build of all. Raises RecipeError if there is none.
     """
     # A path works without nightly.toml: the directory may have come from another host.
-    if wanted and (found := builds.read(Path(wanted))):
-        return found, Path(wanted)
+    if name and (found := builds.read(Path(name))):
+        return found, Path(name)
     host = nightly.read()
     with states.opened(host.directory) as state:
-        named = state.build(wanted)
-        kept = state.builds(wanted if wanted and not named else "")
+        named = state.build(name)
+        kept = state.builds(name if name and not named else "")
         newest = named or (state.build(kept[-1].id) if kept else None)
     if newest is None:
         what = "This host has no nightly build yet"
-        if wanted:
-            what = f"No nightly build has the name {wanted!r}"
+        if name:
+            what = f"No nightly build has the name {name!r}"
         raise RecipeError(
             what,
             remedy="Give an identifier from the page, or a recipe's name; 'invoke nightly' builds.",
@@ -76,7 +76,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "statement": statement,
         "root": "../../",
         "plot": smoke.sweep(build.sweep),
-        "timeline": charts.compared(folder / build.profile, earlier),
+        "timeline": charts.compare_profiles(folder / build.profile, earlier),
         "logs": shown_logs(build, folder),
         "last_good": last_good,
         # The last ones are written only after the page.
@@ -121,12 +121,12 @@ def markdown(build: NightlyBuild, folder: Path) -> str:
         "around": around,
         "words": pages,
         "inline": _inline,
-        "fenced": _fenced,
+        "code_block": _code_block,
     }
     return redacted(render("nightly_report.md.j2", values))
 
 
-def _fenced(lines: Sequence[str]) -> str:
+def _code_block(lines: Sequence[str]) -> str:
     """Return a block of code; its fence is longer than any run of backticks in the text."""
     fence = "```"
     while any(fence in line for line in lines):

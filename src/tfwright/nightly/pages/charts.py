@@ -58,8 +58,8 @@ def sparkline(nights: Sequence[NightVerdict], seconds: Mapping[str, float]) -> S
         for (kind, _), length in zip(drawn, took, strict=True)
     ]
     counts = Counter(name for _, name in drawn)
-    said = ", ".join(f"{count} {name}" for name, count in counts.items())
-    return Sparkline(bars, f"{text.counted(len(shown), 'night')}: {said}")
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return Sparkline(bars, f"{text.counted(len(shown), 'night')}: {summary}")
 
 
 Column = tuple[KeptBuild, Mapping[str, float]]
@@ -93,7 +93,7 @@ def history(builds: Sequence[KeptBuild], smoke: Mapping[str, Mapping[str, float]
     sizes = [(build, {"size": float(build.size)}) for build in builds if build.size]
     programs = [(build, smoke[build.id]) for build in builds if build.id in smoke]
     return [
-        BarPlot(title, columns, _top(columns), written)
+        BarPlot(title, columns, _axis_top(columns), written)
         for title, columns, written in (
             ("Time of each build", times, lambda count: f"{count:g} {name}"),
             ("Size of each wheel", sizes, pages.size),
@@ -103,7 +103,7 @@ def history(builds: Sequence[KeptBuild], smoke: Mapping[str, Mapping[str, float]
     ]
 
 
-def _top(columns: Sequence[Column]) -> float:
+def _axis_top(columns: Sequence[Column]) -> float:
     """Return the round number that no column exceeds."""
     highest = max(sum(parts.values()) for _, parts in columns)
     power = 10.0 ** math.floor(math.log10(highest))
@@ -195,7 +195,7 @@ class TimelineComparison:
         ]
 
 
-def compared(profile: Path, earlier: Path | None) -> TimelineComparison | None:
+def compare_profiles(profile: Path, earlier: Path | None) -> TimelineComparison | None:
     """Return what one profile says, and its difference from an earlier one."""
     now, before = (Timeline(tuple(read(path) if path else ())) for path in (profile, earlier))
     if not now.actions:

@@ -77,7 +77,7 @@ def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     # Only now: to make a line harmless costs far more than to count it, and a log of a
     # TensorFlow has a million of them.
     lines = []
-    texts = redacted_lines(_plain(text) for _, text in kept)
+    texts = redacted_lines(_without_controls(text) for _, text in kept)
     for (number, _), text in zip(kept, texts, strict=True):
         # Cut last: the beginning of a token is not known for one.
         shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
@@ -102,6 +102,6 @@ def _raw_lines(path: Path) -> Iterator[str]:
             yield plain.rpartition("\r")[2][:LONGEST_RAW]
 
 
-def _plain(text: str) -> str:
+def _without_controls(text: str) -> str:
     """Return one line without what a terminal obeys."""
     return BIDI.sub("", CONTROL.sub(" ", ANSI.sub("", text)))

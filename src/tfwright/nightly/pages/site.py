@@ -102,8 +102,8 @@ def write(  # noqa: PLR0913 one choice each, all with a default
     now, which the state keeps only once its site is complete.
     """
     site = nightly.site
-    everything = views(nightly, state, yanked, now)
-    listed = [view for view in everything if view.listed]
+    all_views = views(nightly, state, yanked, now)
+    listed = [view for view in all_views if view.listed]
     common = {
         "title": redacted(nightly.title),
         "url": nightly.url or "",
@@ -120,24 +120,24 @@ def write(  # noqa: PLR0913 one choice each, all with a default
     with batches.below(site) as batch:
         pen = Pen(site, batch, common)
         if not only_first:
-            _add_recipes(nightly, state, everything, pen)
-            _add_nights(past, everything, pen)
+            _add_recipes(nightly, state, all_views, pen)
+            _add_nights(past, all_views, pen)
             pen.add("matrix.html", rows=matrix(listed), pythons=pythons(listed))
             pen.add("compare.html")
             pen.add("feed.xml", events=_events(nightly, state))
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
         current = tonight(last, state.queued(), now) if last and not last.ended else None
-        said, tone = sentence(listed)
+        sentence, tone = headline(listed)
         if current:
             if not file_lock.is_held(nightly.directory / LOCK):
                 current = replace(current, ends={}, cut_off=True)
-                said, tone = f"The last night was cut off. {said}", "bad"
+                sentence, tone = f"The last night was cut off. {sentence}", "bad"
             latest["night"] = current.summary()
         known: dict[str, Any] = {"listed": listed, "last": last, "tonight": current}
         pen.add("metrics.txt", past=past, **known)
         begun = stamp(last.started) if last else None
-        health = {"status": HEALTH[tone], "output": said, "time": stamp(now), "night": begun}
+        health = {"status": HEALTH[tone], "output": sentence, "time": stamp(now), "night": begun}
         for name, document in (("health", health), ("latest", latest)):
             batch.add(site / f"{name}.json", (json.dumps(document, indent=1) + "\n").encode())
         # The first page comes last: whoever reads it finds what it links.
@@ -145,14 +145,14 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             "index.html",
             groups=groups(listed),
             **known,
-            said=said,
+            sentence=sentence,
             tone=tone,
             next=timer.next_start(nightly.directory, now),
             stale_nights=nightly.notices.stale_nights,
         )
         batch.place()
     # Pages of targets that nothing names any more would go on to say how they once stood.
-    names = {view.target.name for view in everything}
+    names = {view.target.name for view in all_views}
     numbers = {str(night.number) for night in past} | {"index"}
     for folder, wanted in ((RECIPES, names), (BADGES, names), (NIGHTS, numbers)):
         for path in site.glob(f"{folder}/*.*"):
@@ -177,11 +177,11 @@ class Pen:
 
 
 def _add_recipes(
-    nightly: NightlyFile, state: State, everything: Sequence[TargetView], pen: Pen
+    nightly: NightlyFile, state: State, all_views: Sequence[TargetView], pen: Pen
 ) -> None:
     """Add the page and the badge of each target."""
     days = dt.timedelta(days=nightly.retention.hidden_days)
-    for view in everything:
+    for view in all_views:
         name = view.target.name
         builds = view.builds[-BUILDS_SHOWN:]
         pen.add(
@@ -198,14 +198,14 @@ def _add_recipes(
         pen.add(f"{BADGES}/{name}.svg", "badge.svg", view=view)
 
 
-def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen: Pen) -> None:
+def _add_nights(past: Sequence[PastNight], all_views: Sequence[TargetView], pen: Pen) -> None:
     """Add a page for each night, and their list."""
     lines: dict[int, list[NightLine]] = defaultdict(list)
-    for view in everything:
+    for view in all_views:
         before = ""
-        for given in view.nights:
-            lines[given.night].append(NightLine(view, given, before))
-            before = given.verdict
+        for night_verdict in view.nights:
+            lines[night_verdict.night].append(NightLine(view, night_verdict, before))
+            before = night_verdict.verdict
     nights = []
     for later, night, earlier in zip([None, *past], past, [*past[1:], None], strict=False):
         own = lines[night.number]
@@ -270,7 +270,7 @@ HEALTH = {"good": "pass", "dim": "pass", "warn": "warn", "bad": "fail"}
 """What `health.json` says, by the tone of the first line."""
 
 
-def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
+def headline(found: Sequence[TargetView]) -> tuple[str, str]:
     """Say in one sentence whether all is well; return it with its tone."""
     if not found:
         return "No recipe is listed in nightly.toml yet.", "dim"

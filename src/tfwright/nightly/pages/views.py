@@ -231,7 +231,7 @@ def views(
             # What blocks it now is not what broke it before.
             if failed and failed.detail == status.detail:
                 view.failed = failed
-            if culprit and culprit.thread == build_documents.failure(status.detail):
+            if culprit and culprit.thread == build_documents.failure_digest(status.detail):
                 view.culprit = culprit
         # The short form of a build lacks the worker; its document is read only where others build.
         if nightly.on != "here" and view.newest and (own := state.build(view.newest.id)):
