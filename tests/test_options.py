@@ -114,16 +114,16 @@ def test_options_are_declared_with_what_they_need_and_the_same_letters_everywher
 
 
 def test_two_options_of_which_one_would_be_followed_are_refused() -> None:
-    options.one_of(gc=True, links=False)
+    options.check_exclusive(gc=True, links=False)
     with fails(RecipeError, "--dry-run", "--install"):
-        options.one_of(dry_run=True, install="user")
+        options.check_exclusive(dry_run=True, install="user")
 
 
 def test_a_file_is_none_without_a_name_and_no_option() -> None:
-    assert str(options.file_of("-", "diagnose")) == "-"
+    assert str(options.required_file("-", "diagnose")) == "-"
     for given in ("", "--jsno"):
         with fails(RecipeError, "invoke diagnose", given):
-            options.file_of(given, "diagnose")
+            options.required_file(given, "diagnose")
 
 
 @pytest.mark.parametrize(

@@ -85,9 +85,9 @@ class CommandTask(invoke.Task[Any]):
 
     def arg_opts(self, name: str, default: str, taken_names: set[str]) -> dict[str, Any]:
         """Return what invoke asks of an option, with its letter."""
-        made = super().arg_opts(name, default, taken_names)
-        made["names"] += [SHORT[flag] for flag in made["names"] if flag in SHORT]
-        return made
+        asked = super().arg_opts(name, default, taken_names)
+        asked["names"] += [SHORT[flag] for flag in asked["names"] if flag in SHORT]
+        return asked
 
     def get_arguments(self, *given: Any, **named: Any) -> list[Argument]:  # noqa: ANN401 invoke's
         """Return the options; most functions need not know of --json."""
@@ -112,7 +112,7 @@ class CommandTask(invoke.Task[Any]):
         with reporting_failures(
             recipe, self.resume(options), as_json=lambda: as_json and not shown
         ):
-            self._insist(context, options)
+            self._check_options(context, options)
             if "machine" in inspect.signature(self.body).parameters:
                 options["machine"] = {name: options.pop(name) for name in MACHINE}
             found = self.body(context, **options)
@@ -125,7 +125,7 @@ class CommandTask(invoke.Task[Any]):
         if shown and shown[-1].status:
             sys.exit(shown[-1].status)
 
-    def _insist(self, context: invoke.Context, options: Mapping[str, Any]) -> None:
+    def _check_options(self, context: invoke.Context, options: Mapping[str, Any]) -> None:
         """Refuse what would not be followed; raises RecipeError."""
         from tfwright.errors import RecipeError
 
@@ -136,7 +136,7 @@ class CommandTask(invoke.Task[Any]):
                 remedy="Unset INVOKE_RUN_DRY, and 'run.dry' in invoke's configuration; "
                 "'invoke plan --recipe NAME' shows what a build would do.",
             )
-        given = {name.replace("_", "-") for name in self._given(options)}
+        given = {name.replace("_", "-") for name in self._given_options(options)}
         for name, needed in self.needs.items():
             if name in given and needed not in given:
                 raise RecipeError(
@@ -144,7 +144,7 @@ class CommandTask(invoke.Task[Any]):
                     remedy=f"Add --{needed}, or leave out --{name}.",
                 )
 
-    def _given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that have another value than by default."""
         return {
             name: value
@@ -154,13 +154,13 @@ class CommandTask(invoke.Task[Any]):
 
     def resume(self, options: Mapping[str, Any]) -> str:
         """Return the command that goes on where this one ended; empty where none does."""
-        given = self._given(options)
-        kept = {
+        given = self._given_options(options)
+        resumed = {
             f"no-{name}" if value is False else name: value is False or value
             for name, value in given.items()
             if name in self.resumes
         }
-        return resuming(self.name, **kept) if self.resumes else ""
+        return resuming(self.name, **resumed) if self.resumes else ""
 
 
 task = partial(invoke.task, klass=CommandTask)
@@ -189,7 +189,7 @@ def reporting_failures(
         # umask can only be read by setting it; both bits are then added to the caller's
         # own. Its owner's bits stay clear: we read what we write.
         os.umask((os.umask(0o022) | 0o022) & 0o077)
-        with console.ending_gently(), disk.as_host_error():
+        with console.sigterm_as_interrupt(), disk.as_host_error():
             yield
             # A line without its end is still in memory.
             sys.stdout.flush()
@@ -197,18 +197,18 @@ def reporting_failures(
         # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
         with suppress(SystemExit):
-            explain(fault, recipe, resume, as_json=as_json())
+            show_error(fault, recipe, resume, as_json=as_json())
         sys.exit(fault.exit_status)
     except KeyboardInterrupt:
         with suppress(SystemExit):
-            console.interrupted(resume)
+            console.show_interrupted(resume)
             if as_json():
                 stopped = {"what": "Stopped", "resume": resume}
                 print_json(stopped | {"exit_status": errors.INTERRUPTED_STATUS})
         sys.exit(errors.INTERRUPTED_STATUS)
 
 
-def explain(fault: "TfwrightError", recipe: str, resume: str, *, as_json: bool = False) -> None:
+def show_error(fault: "TfwrightError", recipe: str, resume: str, *, as_json: bool = False) -> None:
     """Show an error with what is known of its cause; `resume` goes on where a stage failed."""
     from tfwright.diagnosis import page
     from tfwright.printable import shell_word
@@ -217,7 +217,7 @@ def explain(fault: "TfwrightError", recipe: str, resume: str, *, as_json: bool =
     fault.recipe = fault.recipe or (recipe and shell_word(recipe))
     # Without a stage nothing was begun, so the same command would only fail again.
     resume = resume if fault.stage and not fault.lasting else ""
-    console.explain(fault, resume, page.tell_cause)
+    console.show_error(fault, resume, page.tell_cause)
     if as_json:
         print_json(fault_data(fault, resume))
 
@@ -250,7 +250,7 @@ def job_of(recipe: str, **options: Any) -> "RecipeJob":  # noqa: ANN401 see Reci
     return RecipeJob.of(recipe, host_file.read(), listener=console.Terminal(), **options)
 
 
-def one_of(**options: object) -> None:
+def check_exclusive(**options: object) -> None:
     """Refuse two options of which only one would be followed; raises RecipeError."""
     from tfwright.errors import RecipeError
 
@@ -261,7 +261,7 @@ def one_of(**options: object) -> None:
         )
 
 
-def file_of(given: str, command: str) -> Path:
+def required_file(given: str, command: str) -> Path:
     """Return the path that a command was given.
 
     Invoke takes an unknown option for the value of a positional argument. That is refused here, as

@@ -40,7 +40,7 @@ def printable(text: object, longest: int | None = None) -> str:
     return shown[: longest - len(CUT)] + CUT if longest is not None and cut else shown
 
 
-def started_as(program: str, commands: Sequence[str], pages: str = "docs/") -> None:
+def name_program(program: str, commands: Sequence[str], pages: str = "docs/") -> None:
     """Let messages name `program` in the commands that they give, and `pages` for docs/."""
     global _started  # noqa: PLW0603 a process is started under one name
     command = re.compile(rf"\binvoke (?=(?:{'|'.join(commands)}|COMMAND)\b|--|\[)")
@@ -144,7 +144,7 @@ def nearest(word: str, known: Iterable[str], similar: float = SIMILAR) -> str:
     return near[0] if near else ""
 
 
-def guess(word: str, known: Iterable[str], similar: float = SIMILAR) -> str:
+def did_you_mean(word: str, known: Iterable[str], similar: float = SIMILAR) -> str:
     """Return the end of a sentence about an unknown word: the question for the nearest one."""
     near = nearest(word, known, similar)
     return f"; did you mean {near!r}?" if near else ""

@@ -47,7 +47,7 @@ class Listener:
     def started(self, stage: str, why: str) -> None:
         """Learn that `stage` runs, and why it has to."""
 
-    def kept(self, stage: str) -> None:
+    def skipped(self, stage: str) -> None:
         """Learn that what `stage` made before still holds."""
 
     def finished(self, stage: str, seconds: float) -> None:

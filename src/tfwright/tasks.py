@@ -52,11 +52,11 @@ REPLACED = {
 def collection(*, installed: bool = False) -> Collection:
     """Return the commands for invoke; in a checkout `build` runs where none is named."""
     # invoke would list commands by name; terminal/program.py prints the groups instead.
-    made = Collection()
+    commands = Collection()
     for tasks in _groups(installed=installed).values():
         for task in tasks:
-            made.add_task(task)
-    return made
+            commands.add_task(task)
+    return commands
 
 
 def names(*, installed: bool = False) -> dict[str, tuple[str, ...]]:

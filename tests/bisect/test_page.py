@@ -13,7 +13,7 @@ from tfwright.bisect.steps import BisectStep
 from tfwright.bisect.trial import Symptom, TrialResult
 from tfwright.documents import recipe
 from tfwright.nightly.builds import KeptInputs
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 
 INPUTS = KeptInputs(recipe.read("demo"))
 STEPS = tuple(BisectStep(f"commit {digit * 12} Note", INPUTS, digit * 40) for digit in "abc")
@@ -39,7 +39,7 @@ def printed(outcome: BisectOutcome, out: Read, **changes: tuple[str, str]) -> st
 
 
 def as_json(outcome: BisectOutcome) -> Any:  # noqa: ANN401 what JSON holds
-    return plain(page.outcome_data(wanted(), outcome))
+    return json_value(page.outcome_data(wanted(), outcome))
 
 
 def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(out: Read) -> None:

@@ -14,7 +14,7 @@ from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import RawWheel
 from tfwright.pipeline.stage import Artefact, Step, Writes
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 from tfwright.tools.process.command import Command, clean_environment
 
 HERE = Path("/srv/tree")
@@ -91,7 +91,7 @@ def test_what_keeps_this_host_from_building_stands_above_the_plan(out: Read) -> 
 
 
 def test_a_plan_in_json_has_every_value_in_its_own_kind() -> None:
-    (stage,) = plain(page.plan_data([planned("an answer changed")]))
+    (stage,) = json_value(page.plan_data([planned("an answer changed")]))
     assert (stage["run"], stage["why"]) == (True, "an answer changed")
     command, written, _ = stage["steps"]
     assert command["argv"] == ["./configure"]

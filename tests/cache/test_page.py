@@ -7,7 +7,7 @@ from tests.making import Read
 
 from tfwright.cache.command import show_cache
 from tfwright.documents.host_file import HostFile
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 from tfwright.tools.cache import usage
 from tfwright.tools.cache.store import CacheStore
 from tfwright.tools.cache.usage import CachedBuild, CacheState, CacheUse, KeptToolchain
@@ -42,7 +42,7 @@ def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(out: Read) -> 
 
 
 def test_the_page_of_the_cache_is_one_document_of_json() -> None:
-    told = plain(state(BUILD))
+    told = json_value(state(BUILD))
     assert told["builds"][0]["use"]["faults"] == {"the server: slow": 3}
     assert told["toolchains"][0]["entries"] == 7
 

@@ -31,7 +31,7 @@ def test_a_tool_that_is_not_installed_is_named_with_what_installs_it(
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     with fails(HostError, "not installed", "python3 tasks.py test"):
-        develop.run("mypy")
+        develop.run_tool("mypy")
 
 
 def test_a_tool_that_finds_fault_is_an_error_with_its_status(calls: Path) -> None:

@@ -7,7 +7,7 @@ from tests.diagnosis.reading import diagnose
 from tests.making import Read
 
 from tfwright.diagnosis import page
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 
 GETTID = """\
 ERROR: /t/BUILD:9:1: C++ compilation of rule '@grpc//:gpr' failed (Exit 1): gcc failed
@@ -115,10 +115,10 @@ def test_the_report_of_an_unknown_error_is_alone_on_standard_output(
 
 
 def test_scripts_get_all_matches_with_what_to_type() -> None:
-    said = plain(page.diagnosis_data(diagnose(SEVERAL)))
+    said = json_value(page.diagnosis_data(diagnose(SEVERAL)))
     assert said["first"]["line"] == 1
     assert said["lines"] == 6
     assert said["matches"][0]["explains_first_error"] is True
     assert said["matches"][0]["parameters"]["header"] == "zorp.h"
     assert len(said["matches"]) > page.MOST_OTHERS
-    assert plain(page.diagnosis_data(diagnose("all is well\n")))["first"] is None
+    assert json_value(page.diagnosis_data(diagnose("all is well\n")))["first"] is None

@@ -21,7 +21,7 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
     recipe, host = recipes.read(name), probes.here()
     findings = requirements.examine(recipe, HostFile(), host)
     assert all(finding.found and finding.wanted and finding.remedy for finding in findings)
-    assert inventory.HostInventory(recipe, HostFile(), host).take()[0].name == "system"
+    assert inventory.HostInventory(recipe, HostFile(), host).facts()[0].name == "system"
 
 
 @pytest.fixture(autouse=True)

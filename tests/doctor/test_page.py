@@ -6,7 +6,7 @@ from tests.making import Read
 from tfwright.doctor import page
 from tfwright.doctor.inventory import Fact, Finding
 from tfwright.host.place import NOTHING, Seen
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 
 COMPILER = Finding("no gcc 7", "gcc 7", "apt-get install gcc-7", "check", "docs")
 CUDA = Finding("no CUDA", "CUDA 9.2", "invoke toolkit", "configure")
@@ -97,7 +97,7 @@ def test_facts_that_decide_nothing_need_no_explanation(out: Read) -> None:
 
 def test_scripts_get_every_fact_and_one_entry_for_each_command() -> None:
     two = Finding("no gcc", "gcc", "apt-get update\napt-get install gcc", "check")
-    said = plain(page.examination_data("demo", FACTS, (two,)))
+    said = json_value(page.examination_data("demo", FACTS, (two,)))
     assert said["may_start"] is False
     assert [fact["name"] for fact in said["facts"]] == ["system", "git", "driver"]
     (finding,) = said["findings"]

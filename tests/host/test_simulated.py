@@ -40,7 +40,7 @@ def test_doctors_whole_output_is_the_reviewed_one(
     description = described(name)
     host, host_file = play(description), settings_of(description)
     recipe = recipes.read(description["recipe"])
-    facts = inventory.HostInventory(recipe, host_file, host).take()
+    facts = inventory.HostInventory(recipe, host_file, host).facts()
     page.show_examination(recipe.name, facts, requirements.examine(recipe, host_file, host))
     said = f"On a simulated host, {name}.toml:\n\n{out()}"
     if os.environ.get("TFWRIGHT_KEEP"):

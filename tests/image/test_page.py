@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.making import Read
 
 from tfwright.image import command
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 from tfwright.tools.container.image import ImageManifest, KeptImage
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -20,7 +20,7 @@ def test_an_image_is_listed_by_the_digest_that_recipes_name(out: Read) -> None:
 
 
 def test_images_in_json_name_their_configuration() -> None:
-    document = plain(command.image_data(IMAGE))
+    document = json_value(command.image_data(IMAGE))
     assert document["config"] == OTHER
     assert document["size"] == 5 << 20
 

@@ -32,7 +32,7 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
     write.refresh(tmp_path, notes)
     text = (tmp_path / matching.FILE).read_bytes()
     wish = Wish(system="Linux", machine="x86_64", python="3.6", glibc="2.27")
-    found = matching.ranked(text, wish)
+    found = matching.rank_wheels(text, wish)
     assert [(row.entry.version, row.differs) for row in found] == [
         ("1.0", ()),
         ("2.0", ("needs glibc 2.31; 2.27 is there",)),
@@ -83,13 +83,13 @@ NEEDS_3_9 = {"requires_python": ">=3.9"}
 def test_everything_in_which_a_wheel_differs_is_said(
     needs: Needs, wheel: dict[str, str], wish: Wish, differs: tuple[str, ...], tmp_path: Path
 ) -> None:
-    (found,) = matching.ranked(written(tmp_path, needs, **wheel), wish)
+    (found,) = matching.rank_wheels(written(tmp_path, needs, **wheel), wish)
     assert found.differs == differs
 
 
 def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
     text = written(tmp_path, (("gpu", "later,kind 9 for 70"),))
-    (found,) = matching.ranked(text, Wish(gpu="7.0"))
+    (found,) = matching.rank_wheels(text, Wish(gpu="7.0"))
     assert len(found.differs) == 1
 
 
@@ -107,7 +107,7 @@ def test_a_document_whose_names_are_not_of_wheels_is_refused(
     text = written(tmp_path)
     assert before in text
     with fails(SupplyError, "match.json", named):
-        matching.ranked(text.replace(before, after), Wish())
+        matching.rank_wheels(text.replace(before, after), Wish())
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_document_whose_names_are_not_of_wheels_is_refused(
 )
 def test_a_match_document_from_a_server_is_read_with_suspicion(text: bytes) -> None:
     with fails(SupplyError, "match.json"):
-        matching.ranked(text, Wish())
+        matching.rank_wheels(text, Wish())
 
 
 def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
         thread.start()
         url = f"http://{server.LOOPBACK}:{listener.server_address[1]}"
         try:
-            (found,) = matching.asked(f"{url}/simple/", Wish(python="3.6"))
+            (found,) = matching.query_index(f"{url}/simple/", Wish(python="3.6"))
             with fails(SupplyError, 404):
-                matching.asked(f"{url}/absent", Wish())
+                matching.query_index(f"{url}/absent", Wish())
         finally:
             listener.shutdown()
     assert (found.entry.version, found.differs) == ("1.0+cpu", ())
@@ -143,7 +143,7 @@ def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
 
 def test_only_web_addresses_are_asked() -> None:
     with fails(SupplyError, "http"):
-        matching.asked("file:///etc", Wish())
+        matching.query_index("file:///etc", Wish())
 
 
 NATIVE = "cp36-cp36m-macosx_10_13_x86_64"
@@ -165,7 +165,7 @@ def test_a_wheel_is_inspected_when_it_enters_the_index_and_not_again(
 def test_a_wheel_that_was_not_read_is_unknown_and_does_not_fit(tmp_path: Path) -> None:
     text = written(tmp_path, tag=NATIVE, files={"demo/a.dylib": LIBRARY})
     text = text.replace(b'{"macos":"10.13"}', b"{}")
-    (found,) = matching.ranked(text, Wish(system="Darwin", cpu="avx"))
+    (found,) = matching.rank_wheels(text, Wish(system="Darwin", cpu="avx"))
     assert found.differs
     assert "not known" in found.differs[0]
 
@@ -173,7 +173,7 @@ def test_a_wheel_that_was_not_read_is_unknown_and_does_not_fit(tmp_path: Path) -
 def test_a_strange_value_in_one_wheel_does_not_keep_clients_from_the_others(tmp_path: Path) -> None:
     info = b"build_info = {'cuda_version': '12\\n$(reboot)'}\n"
     files = {"demo/a.dylib": LIBRARY, "tensorflow/python/platform/build_info.py": info}
-    (found,) = matching.ranked(written(tmp_path, tag=NATIVE, files=files), Wish())
+    (found,) = matching.rank_wheels(written(tmp_path, tag=NATIVE, files=files), Wish())
     assert found.entry.needs == {"macos": "10.13"}
-    (found,) = matching.ranked(written(tmp_path / "other", requires_python="===a/b"), Wish())
+    (found,) = matching.rank_wheels(written(tmp_path / "other", requires_python="===a/b"), Wish())
     assert not found.entry.requires_python

@@ -9,7 +9,7 @@ from tests.nightly.wheels import write_wheel
 from tfwright.index import matching, page, write
 from tfwright.index.matching import MatchedWheel
 from tfwright.match.wish import Wish
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 
 URL = "http://127.0.0.1:8080/"
 
@@ -52,7 +52,7 @@ def test_a_wheel_that_cannot_be_listed_is_named_with_its_remedy(tmp_path: Path, 
 def matches(folder: Path, **wish: str) -> list[MatchedWheel]:
     write.refresh(folder)
     text = (folder / matching.FILE).read_bytes()
-    return matching.ranked(text, Wish(**wish))
+    return matching.rank_wheels(text, Wish(**wish))
 
 
 def test_the_wheel_that_fits_best_is_shown_with_how_to_install_it(
@@ -62,7 +62,7 @@ def test_the_wheel_that_fits_best_is_shown_with_how_to_install_it(
     page.show_matches(matches(tmp_path), URL)
     shown = out()
     assert f"pip install --extra-index-url {URL}simple/ demo==1.0+cpu" in shown
-    assert plain(page.matches_data(matches(tmp_path)))[0]["differs"] == []
+    assert json_value(page.matches_data(matches(tmp_path)))[0]["differs"] == []
 
 
 def test_a_wheel_that_does_not_fit_is_not_recommended(tmp_path: Path, out: Read) -> None:

@@ -26,7 +26,7 @@ def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
     """Its wheels are served as never changing; those next to the index may be replaced."""
     for home, refused in ((tmp_path / "site/packages", 1), (tmp_path / "plain", 0)):
         write_wheel(home, body="made = 1\n")
-        place = index.place(str(tmp_path / home.relative_to(tmp_path).parts[0]))
+        place = index.find_index(str(tmp_path / home.relative_to(tmp_path).parts[0]))
         assert index.refresh(place).refused == ()
         write_wheel(home, body="made = 2, and longer\n")
         assert len(index.refresh(place).refused) == refused

@@ -13,7 +13,7 @@ from tfwright.init import command
 def test_each_setting_that_the_host_file_proposes_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command.make(str(tmp_path))
+    command.create_directory(str(tmp_path))
     file = tmp_path / HOST_FILE
     proposed = file.read_text("utf-8")
     file.write_text(re.sub(r'(?m)^# (?=\w+ = |"|\[)', "", proposed), "utf-8")
@@ -28,7 +28,7 @@ def test_each_setting_that_the_host_file_proposes_is_one(
 def test_a_directory_below_which_no_build_runs_is_named_as_such(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    command.show(command.make(str(tmp_path / name)))
+    command.show(command.create_directory(str(tmp_path / name)))
     assert "set build_out" in capsys.readouterr().out
-    command.show(command.make(str(tmp_path / "plain")))
+    command.show(command.create_directory(str(tmp_path / "plain")))
     assert "build_out" not in capsys.readouterr().out

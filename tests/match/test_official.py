@@ -136,7 +136,7 @@ def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_b
     data = {**project, **file, "needs": report.needs_of_machine()}
     entry = matching.MatchEntry.model_validate(data)
     text = matching.MatchDocument(wheels=(entry,)).model_dump_json().encode()
-    (listed,) = matching.ranked(text, wish)
+    (listed,) = matching.rank_wheels(text, wish)
     (found,) = (found for found in official.matches(wish) if found.wheel == row)
     judged = fit.verdict(report, wish, None, HostFile()).judgements
     # The table knows the wheels for all Pythons and platforms, and a file is for one.

@@ -7,7 +7,7 @@ from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
 from tfwright.match import pins
-from tfwright.match.pins import Toolkit, bazel
+from tfwright.match.pins import Toolkit, bazel_pin
 from tfwright.match.wish import Wish
 
 
@@ -53,17 +53,17 @@ from tfwright.match.wish import Wish
     ],
 )
 def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, named: dict[str, str]) -> None:
-    assert named.items() <= {pin.name: str(pin) for pin in pins.needs(wanted)}.items()
+    assert named.items() <= {pin.name: str(pin) for pin in pins.of_new_recipe(wanted)}.items()
 
 
 def test_every_pin_of_the_tables_has_a_source() -> None:
-    needs = pins.needs(Wish(system="Linux", gpu="6.1", glibc="2.17"))
+    needs = pins.of_new_recipe(Wish(system="Linux", gpu="6.1", glibc="2.17"))
     bare = [pin.name for pin in needs if not (pin.source or pin.open)]
     assert bare == ["TensorFlow", "verify.glibc"]
 
 
 def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
-    assert pins.needs(Wish(gpu="3.0", cuda="12.8")) == []
+    assert pins.of_new_recipe(Wish(gpu="3.0", cuda="12.8")) == []
 
 
 @pytest.mark.parametrize(
@@ -77,37 +77,37 @@ def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
 def test_bazel_is_one_that_the_release_was_tested_with(
     release: str, version: str, why: str
 ) -> None:
-    found = bazel(Release.parse(release), {})
+    found = bazel_pin(Release.parse(release), {})
     assert found.value == version
     assert why in found.reason
 
 
 def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
     release = Release(2, 6)
-    exact = bazel(release, {".bazelversion": "3.7.1\n# why\n"})
+    exact = bazel_pin(release, {".bazelversion": "3.7.1\n# why\n"})
     assert (exact.value, exact.reason) == ("3.7.1", "what .bazelversion of this commit says")
     newer = "_TF_MIN_BAZEL_VERSION = '4.0.0'\n_TF_MAX_BAZEL_VERSION = '4.2.1'\n"
-    least = bazel(release, {"configure.py": newer})
+    least = bazel_pin(release, {"configure.py": newer})
     assert least.value == "4.0.0"
     assert "configure.py of this commit takes 4.0.0 to 4.2.1" in least.reason
-    old = bazel(Release(0, 12), {"WORKSPACE": 'check_version("0.3.2")\n'})
+    old = bazel_pin(Release(0, 12), {"WORKSPACE": 'check_version("0.3.2")\n'})
     assert old.value == "0.3.2"
     assert "newer ones are untested" in old.reason
 
 
 def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
     with fails(RecipeError, "--bazel VERSION"):
-        bazel(Release(2, 99), {})
-    assert bazel(Release(2, 99), {}, "8.0.0").value == "8.0.0"
+        bazel_pin(Release(2, 99), {})
+    assert bazel_pin(Release(2, 99), {}, "8.0.0").value == "8.0.0"
     with fails(RecipeError, "--bazel"):
-        bazel(Release(2, 99), {}, "x y")
+        bazel_pin(Release(2, 99), {}, "x y")
 
 
 def test_a_downloaded_cuda_is_tried_with_the_packages_of_pip_that_hold_it() -> None:
     def of_pip(cuda: str, release: Release) -> list[str]:
         toolkit = Toolkit.of(compatibility.cuda(cuda), release)
         assert toolkit
-        return toolkit.of_pip(extra)
+        return toolkit.pip_packages(extra)
 
     extra = "['nvidia-cuda-runtime-cu12 >= 12.5', 'nvidia-cublas-cu12', 'nvidia-cudnn-cu12', 'six']"
     for cuda, whole, cudnn in (("12.8", "12.8.1", "9.7.0"), ("13.0", "13.0.2", "9.12.0")):

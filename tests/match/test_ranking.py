@@ -168,7 +168,7 @@ def test_the_demo_is_no_tensorflow_to_be_found(rank: Rank) -> None:
 
 def test_the_answer_is_readable_and_says_when_nothing_fits(rank: Rank, out: Read) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
-    found = official.matches(wanted), rank(wanted), pins.needs(wanted), ()
+    found = official.matches(wanted), rank(wanted), pins.of_new_recipe(wanted), ()
     page.show_matches(page.MatchAnswer(wanted, *found))
     said = out()
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\n")
@@ -210,7 +210,7 @@ def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
     wanted = wishes.wish(ubuntu, release="v1.8.0-rc1")
     assert wanted.release == "1.8"
     assert "TensorFlow 1.8" in str(wanted)
-    assert pins.needs(wanted)[0].value == "1.8"
+    assert pins.of_new_recipe(wanted)[0].value == "1.8"
     for candidate in rank(wanted):
         of_release = "-r1.8-" in candidate.recipe
         other = any(text.startswith("TensorFlow ") for text in candidate.differs)

@@ -9,7 +9,7 @@ from tests.making import Read, make_file
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.recipes import page
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 
 
 def test_an_empty_directory_of_recipes_is_said_to_be_so(out: Read) -> None:
@@ -24,7 +24,7 @@ def test_every_bundled_recipe_has_a_row() -> None:
     assert sorted(rows) == recipes.names()
     assert rows["macos-r1.8-cuda9.2"].patches == 4
     # They are one list of JSON.
-    assert plain(found) == [vars(row) for row in found]
+    assert json_value(found) == [vars(row) for row in found]
 
 
 @pytest.mark.medium

@@ -83,7 +83,7 @@ class CommandLine:
         self.fault: TfwrightError | None = None
         self.resume = ""
         monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host_file))
-        monkeypatch.setattr(console, "explain", self._hear)
+        monkeypatch.setattr(console, "show_error", self._hear)
         # `install` replaces these for the whole process.
         for method in ("list_flat", "parse_tasks", "print_task_help"):
             monkeypatch.setattr(Program, method, getattr(Program, method))

@@ -133,10 +133,10 @@ def test_a_list_that_contradicts_itself_is_written_again(
     (file,) = tmp_path.rglob(matching.FILE)
     text = file.read_bytes()
     file.write_bytes(text.replace(b'"version":"1.0"', b'"version":"2.0"'))
-    fault = failing(lambda: matching.ranked(file.read_bytes(), Wish()), SupplyError)
+    fault = failing(lambda: matching.rank_wheels(file.read_bytes(), Wish()), SupplyError)
     (command,) = commands(fault.remedy)
     shell.succeeds(f"{command} --folder {wheel.parent}")
-    assert matching.ranked(file.read_bytes(), Wish())
+    assert matching.rank_wheels(file.read_bytes(), Wish())
 
 
 def test_a_wheel_of_two_versions_is_built_again(tmp_path: Path) -> None:

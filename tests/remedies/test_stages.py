@@ -344,7 +344,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(tmp_path: Path, version: st
 
 def test_a_venv_that_lost_its_python_is_made_again(tmp_path: Path) -> None:
     def started(place: Path) -> trials.TrialOutcome:
-        command = WheelVenv(place).execution("-c", "1", home=tmp_path, extra={})
+        command = WheelVenv(place).python_command("-c", "1", home=tmp_path, extra={})
         return trials.run("matmul", command, tmp_path / "log")
 
     place = make_folder(tmp_path / "venv")
@@ -360,10 +360,10 @@ def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(tmp_path: Pat
     own.python.symlink_to(sys.executable)
     (tmp_path / "small.py").write_text("raise OSError('no CPU for it')\n", "utf-8")
     extra = {"PYTHONPATH": str(tmp_path)}
-    program = str(trials.program("matmul"))
-    command = own.execution(program, "small", home=tmp_path, extra=extra)
+    program = str(trials.program_path("matmul"))
+    command = own.python_command(program, "small", home=tmp_path, extra=extra)
     outcome = trials.run("matmul", command, tmp_path / "log")
-    fault = own.refused("small.whl", outcome)
+    fault = own.trial_error("small.whl", outcome)
     python = find_text(r"its Python is (\S+)\.$", fault.remedy)
     assert fault.evidence.log
     assert "no CPU for it" in fault.evidence.log.read_text("utf-8")

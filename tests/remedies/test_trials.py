@@ -57,7 +57,7 @@ def request_for(tmp_path: Path) -> Callable[..., Request]:
 
 def installed(request: Request) -> None:
     log = request.place / "logs/install.log"
-    smoke._pip(request, log, *request.requirements, str(request.wheel))
+    smoke._pip_install(request, log, *request.requirements, str(request.wheel))
 
 
 def test_other_bounds_are_given_to_pip(
@@ -77,7 +77,7 @@ def test_another_python_or_wheel_is_given_where_pip_supports_none(
     failing(lambda: installed(request), WheelError, way)
     if way == "--python":
         other = dataclasses.replace(request, python=sys.executable)
-        assert smoke.target(other)[0] == Path(sys.executable)
+        assert smoke.target_python(other)[0] == Path(sys.executable)
     else:
         installed(request_for(make_wheel()))
 
@@ -86,9 +86,9 @@ def test_a_pip_that_lists_nothing_is_made_again(
     make_wheel: Maker, request_for: Callable[..., Request], tmp_path: Path
 ) -> None:
     request = request_for(make_wheel())
-    failing(lambda: smoke._installed(request), ToolError, "command")
+    failing(lambda: smoke._installed_pins(request), ToolError, "command")
     (tmp_path / "there").touch()
-    assert smoke._installed(request) == ("six==1.16.0",)
+    assert smoke._installed_pins(request) == ("six==1.16.0",)
 
 
 # bisect

@@ -91,14 +91,14 @@ def test_the_target_python_is_named(
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     wheel = make_wheel(name=f"small-1.0-{tag}-none-any.whl")
     monkeypatch.setattr("tfwright.host.pythons._candidates", lambda *_: [])
-    fault = failing(lambda: smoke.target(request(wheel, shell.host_file)), HostError, way)
+    fault = failing(lambda: smoke.target_python(request(wheel, shell.host_file)), HostError, way)
     own = Path(sys.executable)
     if way == "--python":
-        found = smoke.target(request(wheel, shell.host_file, python=str(own)))
+        found = smoke.target_python(request(wheel, shell.host_file, python=str(own)))
     else:
         line = find_text(r"(\[pythons\]) ('[\d.]+' = )'/path", fault.remedy)
         add(shell.host_file, f"{line[1]}\n{line[2]}'{own}'\n")
-        found = smoke.target(request(wheel, shell.host_file))
+        found = smoke.target_python(request(wheel, shell.host_file))
     assert found[0] == own
 
 
@@ -107,10 +107,10 @@ def test_a_path_without_a_python_is_corrected(
 ) -> None:
     wheel = make_wheel()
     wrong = request(wheel, shell.host_file, python=str(tmp_path / "none"))
-    fault = failing(lambda: smoke.target(wrong), HostError, "--python")
+    fault = failing(lambda: smoke.target_python(wrong), HostError, "--python")
     assert "[pythons]" not in fault.remedy
     right = request(wheel, shell.host_file, python=sys.executable)
-    assert smoke.target(right)[0] == Path(sys.executable)
+    assert smoke.target_python(right)[0] == Path(sys.executable)
 
 
 def test_a_renamed_wheel_gets_its_name_back(shell: CommandLine, make_wheel: Maker) -> None:
@@ -120,7 +120,7 @@ def test_a_renamed_wheel_gets_its_name_back(shell: CommandLine, make_wheel: Make
     for command in ("smoke", "smoke --wheel"):
         shell.remedy(f"invoke {command} {renamed}", "original")
     back = request(renamed.rename(wheel), shell.host_file)
-    assert smoke.target(back)
+    assert smoke.target_python(back)
 
 
 def test_a_requirement_is_written_as_is_shown(shell: CommandLine, make_wheel: Maker) -> None:

@@ -117,7 +117,7 @@ def test_every_key_is_described_by_the_docstring_of_its_field() -> None:
 
 
 def test_the_schemas_and_tables_in_the_checkout_are_those_of_the_models() -> None:
-    assert [path.name for path in schemas.outdated()] == []
+    assert [path.name for path in schemas.outdated_files()] == []
 
 
 def test_a_table_is_made_again_between_its_marks() -> None:

@@ -10,7 +10,7 @@ from tests.making import Read
 from tfwright.smoke import page
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 
 HOSTILE = "</li><script>alert(1)</script>|`"
 
@@ -43,7 +43,7 @@ def test_each_program_has_a_line_and_the_totals_come_last(out: Read) -> None:
         "  passed  sweep              1.0 s  fast",
     ]
     assert totals == (f"{report().wheel} on Python 3.6.15: 2 passed, 1 skipped, 1 failed")
-    said = plain(report())
+    said = json_value(report())
     assert said["outcomes"][2]["numbers"] == {"cpu_seconds": 0.5}
 
 
@@ -94,14 +94,14 @@ def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
 def test_a_sweep_without_a_point_draws_nothing(
     curves: dict[str, list[tuple[float, float]]],
 ) -> None:
-    assert page.sweep(curves) is None
+    assert page.sweep_plot(curves) is None
 
 
 def test_a_sweep_has_a_line_for_each_device() -> None:
     curves = {"CPU": [(64.0, 5.0), (128.0, 20.0)], "GPU": [(64.0, 50.0), (128.0, 900.0)]}
-    plot = page.sweep(curves)
+    plot = page.sweep_plot(curves)
     assert plot
     assert [*plot.curves] == ["CPU", "GPU"]
     # The last point of the faster device is the highest one, near the upper edge.
     assert plot.curves["GPU"][-1][1] == 13.2
-    assert page.sweep({"CPU": [(64.0, 5.0)]})
+    assert page.sweep_plot({"CPU": [(64.0, 5.0)]})

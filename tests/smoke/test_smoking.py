@@ -53,10 +53,10 @@ def request_for(tmp_path: Path) -> Asking:
 def test_the_wheels_tag_says_which_python_it_is_for(request_for: Asking) -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     wheel = f"tensorflow-2.20.0-cp{version.replace('.', '')}-none-any.whl"
-    interpreter, found = smoke.target(request_for(wheel, python=sys.executable))
+    interpreter, found = smoke.target_python(request_for(wheel, python=sys.executable))
     assert interpreter == Path(sys.executable)
     assert found.startswith(f"{version}.")
-    assert smoke.target(request_for("demo-1.0-py3-none-any.whl"))[1] == found
+    assert smoke.target_python(request_for("demo-1.0-py3-none-any.whl"))[1] == found
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,16 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
 def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(request_for: Asking) -> None:
     wheel = "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"
     with fails(HostError, "Python 3.6", wheel, "--python"):
-        smoke.target(request_for(wheel))
+        smoke.target_python(request_for(wheel))
 
 
 def test_what_is_no_wheel_is_refused(request_for: Asking, tmp_path: Path) -> None:
     with fails(WheelError, "tensorflow.whl"):
-        smoke.target(request_for("tensorflow.whl"))
+        smoke.target_python(request_for("tensorflow.whl"))
     with fails(WheelError, "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"):
-        smoke.target(Request(tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", HostFile()))
+        smoke.target_python(
+            Request(tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", HostFile())
+        )
     with fails(WheelError, "demo-1.0-py3-none-any.whl"):
         smoke.smoke(request_for("demo-1.0-py3-none-any.whl"), lambda _: None)
 

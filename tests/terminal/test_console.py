@@ -31,7 +31,7 @@ def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(err: Read
         ),
     )
     fault.stage = "check"
-    console.explain(fault, resume="invoke build --recipe demo")
+    console.show_error(fault, resume="invoke build --recipe demo")
     assert err() == (
         "\nFailed in check: No compiler\n"
         "    | cc: not found\n"
@@ -45,7 +45,7 @@ def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(err: Read
 def test_an_error_says_where_it_was_found_and_what_is_known_of_its_log(err: Read) -> None:
     evidence = Evidence(where="recipe.toml:3", log=Path("pip.log"), command=("pip",))
     fault = HostError("pip failed", remedy="x", evidence=evidence)
-    console.explain(fault, "", lambda found: text.tell(f"  kind:   {found.log}"))
+    console.show_error(fault, "", lambda found: text.tell(f"  kind:   {found.log}"))
     assert err().splitlines()[3:] == [
         "  where:  recipe.toml:3",
         "  ran:    pip",
@@ -60,7 +60,7 @@ def test_the_first_line_of_an_error_fits_the_width_with_its_label(
     monkeypatch.setenv("COLUMNS", "60")
     fault = HostError("word " * 40, remedy="Wait.")
     fault.stage = "configure"
-    console.explain(fault)
+    console.show_error(fault)
     lines = err().splitlines()
     assert lines[1].startswith("Failed in configure: word word")
     assert lines[2].startswith("    word word")
@@ -70,7 +70,7 @@ def test_the_first_line_of_an_error_fits_the_width_with_its_label(
 def test_each_stage_has_one_line_when_it_is_over(err: Read) -> None:
     terminal = console.Terminal()
     terminal.note("before any stage")
-    terminal.kept("check")
+    terminal.skipped("check")
     terminal.started("fetch", "no earlier result")
     terminal.note("from the vault")
     terminal.finished("fetch", 2.0)
@@ -83,9 +83,9 @@ def test_each_stage_has_one_line_when_it_is_over(err: Read) -> None:
 
 
 def test_an_interrupted_build_can_be_resumed_and_another_command_begins_again(err: Read) -> None:
-    console.interrupted()
+    console.show_interrupted()
     assert err() == "\nStopped.\n"
-    console.interrupted("invoke build")
+    console.show_interrupted("invoke build")
     assert err() == ("\nStopped; finished stages are kept.\n  resume: invoke build\n")
 
 
@@ -106,7 +106,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
 
 
 def test_a_service_stop_reads_as_an_interrupt() -> None:
-    with pytest.raises(KeyboardInterrupt), console.ending_gently():
+    with pytest.raises(KeyboardInterrupt), console.sigterm_as_interrupt():
         signal.raise_signal(signal.SIGTERM)
 
 

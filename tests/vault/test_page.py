@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.making import Read, make_file, make_folder
 
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 from tfwright.vault import page
 from tfwright.vault.bundle import Absent, BundleMember, Manifest
 from tfwright.vault.links import Link, LinkRow
@@ -132,7 +132,7 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
     assert ["total", "2", "3.0", "kB"] in map(str.split, shown.splitlines())
     assert "1.0 kB in 1 entry that no recipe and no lock needs" in shown
     assert "is unknown" not in shown
-    first, second = plain(page.vault_data(Inventory((shared, unused), needs)))
+    first, second = json_value(page.vault_data(Inventory((shared, unused), needs)))
     assert first["recipes"] == ["first", "second"]
     assert (second["name"], second["size"], second["unused"]) == ("unused", 1000, True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from invoke import Context
 
-from tfwright.options import JSON, OFFLINE, RECIPE, UNTIL, explain, job_of, task
+from tfwright.options import JSON, OFFLINE, RECIPE, UNTIL, job_of, show_error, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -127,7 +127,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
                 answer.show()
         # Shown at once: the other recipes are built all the same.
         except TfwrightError as fault:
-            explain(fault, name, build.resume({"recipe": [name], **options}))
+            show_error(fault, name, build.resume({"recipe": [name], **options}))
             raise
 
     if place == "here":

@@ -20,7 +20,7 @@ def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
     """Return the plan, and what keeps this host from building the recipe up to the last stage."""
     findings = [
         # A plan pulls nothing, and the stages of such a recipe run nowhere else.
-        *images.not_here(job.recipe, job.host_file),
+        *images.missing_image(job.recipe, job.host_file),
         *requirements.examine(job.recipe, job.host_file, probes.here()),
     ]
     blocking = [finding for finding in findings if finding.stops(job.until)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, file_of, job_of, one_of, resuming, task
+from tfwright.options import JSON, RECIPE, check_exclusive, job_of, required_file, resuming, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -47,7 +47,7 @@ def bundle(
     from tfwright.vault import page
     from tfwright.workers import supply
 
-    one_of(unpack=unpack, output=output, lacking=lacking)
+    check_exclusive(unpack=unpack, output=output, lacking=lacking)
     if lacking:
         # For the host that sends it: JSON on one line.
         missing = supply.lacking(Path(lacking), host_file.read())
@@ -59,7 +59,7 @@ def bundle(
     if unpack:
         # Absolute, since Bazel and ./configure write the place down.
         build_out = Path(into).resolve() if into else host_file.read().build_out
-        file = file_of(unpack, "bundle --unpack")
+        file = required_file(unpack, "bundle --unpack")
         return Answer(unpacking.unpack(file, build_out, Terminal()), page.show_bundle)
     if not output:
         raise RecipeError(

@@ -20,7 +20,7 @@ from tfwright.tools.process.runner import show
 REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
 
 
-def run(tool: str, *arguments: str) -> None:
+def run_tool(tool: str, *arguments: str) -> None:
     """Run one of the developers' tools over the checkout, its output on the terminal.
 
     Raises HostError if the tool is not installed, ToolError if it ends badly.
@@ -41,9 +41,9 @@ def run(tool: str, *arguments: str) -> None:
 
 def check_code() -> None:
     """Check the style and the imports of the whole project."""
-    run("ruff", "check")
-    run("ruff", "format", "--check")
-    run("lint-imports", "--no-logo")
+    run_tool("ruff", "check")
+    run_tool("ruff", "format", "--check")
+    run_tool("lint-imports", "--no-logo")
 
 
 ATTACKS = "tests/attack"
@@ -65,15 +65,15 @@ def attack(seconds: float, seed: int, part: str = "") -> None:
         raise RecipeError(
             f"{seconds:g} is not a time in seconds", remedy="Give --seconds 3600 for an hour."
         )
-    _insist_on_pytest()
+    _check_pytest()
     # By the environment: pytest has no options of ours.
     os.environ["TFWRIGHT_ATTACK_SECONDS"] = str(seconds)
     os.environ["TFWRIGHT_ATTACK_SEED"] = str(seed)
     place = f"{ATTACKS}/test_{part}.py" if part else ATTACKS
-    run("pytest", place, "-m", "attack")
+    run_tool("pytest", place, "-m", "attack")
 
 
-def _insist_on_pytest() -> None:
+def _check_pytest() -> None:
     if importlib.util.find_spec("pytest") is None:
         raise HostError("pytest is not installed here", remedy=REMEDY)
 
@@ -86,29 +86,29 @@ LEAST = 90.0
 
 def test(*, everything: bool, coverage: bool) -> None:
     """Run the tests, all of them or the fast ones; for coverage the medium ones as well."""
-    _insist_on_pytest()
+    _check_pytest()
     # The attacks go on for an hour by themselves.
     marks = ("-m", "not attack") if everything else ()
     if coverage:
         # Each program that the tests start leaves a file of its own, also those of earlier runs.
-        run("coverage", "erase")
-        run("coverage", "run", "-m", "pytest", *(marks or ("-m", COVERED)))
-        run("coverage", "combine", "--quiet")
-        run("coverage", "report", "--skip-covered", "--show-missing")
+        run_tool("coverage", "erase")
+        run_tool("coverage", "run", "-m", "pytest", *(marks or ("-m", COVERED)))
+        run_tool("coverage", "combine", "--quiet")
+        run_tool("coverage", "report", "--skip-covered", "--show-missing")
         # Slow and real tests reach more, on some hosts: the reasons are about the others.
         if not everything:
-            _insist_on_reasons()
+            _check_coverage()
     else:
         # Fast tests wait for others now and then; the slow ones start programs that want all cores
         # for themselves.
-        run("pytest", *(marks or (f"--numprocesses={capacity.cores() + 1}",)))
+        run_tool("pytest", *(marks or (f"--numprocesses={capacity.cores() + 1}",)))
 
 
-def _insist_on_reasons() -> None:
+def _check_coverage() -> None:
     """Raise ToolError for a module that the tests reach too little of, and has no reason."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "coverage.json")
-        run("coverage", "json", "--quiet", "-o", str(report))
+        run_tool("coverage", "json", "--quiet", "-o", str(report))
         measured = json_text.parsed(report.read_bytes())
     project = toml.values_of(ROOT / "pyproject.toml")
     reasons = project["tool"]["tfwright"]["uncovered"]

@@ -12,7 +12,7 @@ def types(_: Context) -> None:
     """Check the types of the whole project with mypy."""
     from tfwright.develop import checks as develop
 
-    develop.run("mypy")
+    develop.run_tool("mypy")
 
 
 @task(

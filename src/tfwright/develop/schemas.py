@@ -54,11 +54,11 @@ _MARKED = re.compile(r"(<!-- keys:(\w*) -->\n).*?(<!-- /keys -->)", re.DOTALL)
 def line_in(folder: Path) -> str:
     """Return the line by which an editor finds the schema of a recipe in a directory."""
     # Relative to the recipe, since an absolute path would name the author's machine.
-    way = os.path.relpath(FOLDER.resolve() / "recipe.json", folder.resolve())
-    return LINE if way == "schema/recipe.json" else f"#:schema {way}"
+    path = os.path.relpath(FOLDER.resolve() / "recipe.json", folder.resolve())
+    return LINE if path == "schema/recipe.json" else f"#:schema {path}"
 
 
-def headed(head: str, text: str, folder: Path) -> str:
+def with_comment(head: str, text: str, folder: Path) -> str:
     """Put a comment above the text of a recipe in `folder`, below the line that names its schema.
 
     A text without such a line gets none.
@@ -79,14 +79,14 @@ def schemas() -> dict[str, str]:
 
 def write() -> list[Path]:
     """Write the schemas and the pages' tables; return the files that changed."""
-    texts = outdated()
+    texts = outdated_files()
     for path, text in texts.items():
         path.parent.mkdir(exist_ok=True)
         files.write(path, text)
     return list(texts)
 
 
-def outdated() -> dict[Path, str]:
+def outdated_files() -> dict[Path, str]:
     """Return the schema files and pages that are not what the models say, with their new text."""
     wanted = {FOLDER / f"{name}.json": text for name, text in schemas().items()}
     for page, model in PAGES.items():
@@ -119,8 +119,8 @@ def schema_of(model: type[Table]) -> dict[str, Any]:
 
 def _describe(part: dict[str, Any], table: type[Table]) -> None:
     """Put a table's own texts into its part of the schema."""
-    part["description"] = _plain(inspect.getdoc(table) or "")
-    texts = docstrings(table)
+    part["description"] = _as_markdown(inspect.getdoc(table) or "")
+    texts = field_docstrings(table)
     properties = part.get("properties", {})
     hidden = NEVER_WRITTEN.get(table.__name__, set())
     optional = hidden | DERIVED.get(table.__name__, set())
@@ -134,29 +134,29 @@ def _describe(part: dict[str, Any], table: type[Table]) -> None:
         if str(value.get("default", "")).startswith(str(ROOT)):
             del value["default"]
         if texts.get(name):
-            value["description"] = _plain(texts[name])
+            value["description"] = _as_markdown(texts[name])
 
 
 def _tables(model: type[Table]) -> dict[str, type[Table]]:
     """Return a document's tables by class name, nested ones included."""
     found = {model.__name__: model}
     for field in model.model_fields.values():
-        for inner in _inner(field.annotation):
+        for inner in _tables_in(field.annotation):
             # A table may hold tables of its own kind; ask for each class once.
             if inner.__name__ not in found:
                 found |= _tables(inner)
     return found
 
 
-def _inner(annotation: object) -> Iterator[type[Table]]:
+def _tables_in(annotation: object) -> Iterator[type[Table]]:
     """Yield the tables that an annotation speaks of: in lists, dicts and unions as well."""
     if isinstance(annotation, type) and issubclass(annotation, Table):
         yield annotation
     for argument in get_args(annotation):
-        yield from _inner(argument)
+        yield from _tables_in(argument)
 
 
-def docstrings(table: type[Table]) -> dict[str, str]:
+def field_docstrings(table: type[Table]) -> dict[str, str]:
     """Return the text below each field of a table, as its source has it."""
     # Python drops such texts when it compiles a class, so they are read from the source.
     tree = ast.parse(textwrap.dedent(inspect.getsource(table)))
@@ -173,7 +173,7 @@ def docstrings(table: type[Table]) -> dict[str, str]:
     return found
 
 
-def _plain(text: str) -> str:
+def _as_markdown(text: str) -> str:
     """Return reStructuredText's literals as Markdown has them."""
     return " ".join(text.replace("``", "`").split())
 
@@ -195,31 +195,31 @@ def with_tables(page: str, model: type[Table]) -> str:
 
     ``<!-- keys:source -->`` begins the table of ``[source]``, ``<!-- keys: -->`` that of the top.
     """
-    return _MARKED.sub(lambda mark: f"{mark[1]}{_table(model, mark[2])}{mark[3]}", page)
+    return _MARKED.sub(lambda mark: f"{mark[1]}{_table_text(model, mark[2])}{mark[3]}", page)
 
 
-def _table(model: type[Table], name: str) -> str:
-    table = next(_inner(model.model_fields[name].annotation)) if name else model
+def _table_text(model: type[Table], name: str) -> str:
+    table = next(_tables_in(model.model_fields[name].annotation)) if name else model
     rows = "".join(f"| `{row.key}` | {row.default} | {row.meaning} |\n" for row in rows_of(table))
     return f"| key | default | meaning |\n|---|---|---|\n{rows}"
 
 
 def rows_of(table: type[Table]) -> list[KeyRow]:
     """Return a table's keys in the order of the model."""
-    texts = docstrings(table)
+    texts = field_docstrings(table)
     hidden = NEVER_WRITTEN.get(table.__name__, set())
     rows = []
     for name, field in table.model_fields.items():
         if name in hidden:
             continue
-        meaning = _plain(texts.get(name, "")).replace("|", "\\|")
+        meaning = _as_markdown(texts.get(name, "")).replace("|", "\\|")
         derived = name in DERIVED.get(table.__name__, set())
-        default = "derived" if derived else _default(field.default)
+        default = "derived" if derived else _default_text(field.default)
         rows.append(KeyRow(name, default, meaning))
     return rows
 
 
-def _default(value: object) -> str:
+def _default_text(value: object) -> str:
     if value is PydanticUndefined:
         return "required"
     if value is None:

@@ -4,7 +4,7 @@ from functools import partial
 
 from invoke import Context
 
-from tfwright.options import JSON, file_of, task
+from tfwright.options import JSON, required_file, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -21,7 +21,7 @@ def diagnose(_: Context, log: str) -> Shown:
     from tfwright.documents import host_file
     from tfwright.terminal.console import Terminal
 
-    found = reader.diagnose(str(file_of(log, "diagnose")), Terminal())
+    found = reader.diagnose(str(required_file(log, "diagnose")), Terminal())
     reports = host_file.read().build_out / "reports"
     shown = partial(page.show_diagnosis, report=page.report(found, log, reports))
     # So that a script can tell known failures from new ones.

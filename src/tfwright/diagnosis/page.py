@@ -31,7 +31,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         text.tell("tfwright recognises no error in this log.")
         if not found.harmless:
             doing = tables.look_up("unfinished", found.ending)
-            text.part("  end:", f"{found.ending} {doing and f'({doing})'}".strip())
+            text.labelled("  end:", f"{found.ending} {doing and f'({doing})'}".strip())
     else:
         text.tell(
             "The log is empty. Bazel writes to standard error: "
@@ -42,7 +42,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         # What is known of the particular failure makes the advice of its kind idle, or false.
         told = explaining[:number]
         if any(one.line == match.line and one.entry.sample for one in told):
-            text.part(text.warning("  kind:"), f"{match.entry.id}: {match.cause}")
+            text.labelled(text.warning("  kind:"), f"{match.entry.id}: {match.cause}")
         else:
             tell_match(match, Path())
     # The root mostly explains the other complaints.
@@ -51,15 +51,15 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         # A compiler's line can be thousands of characters.
         said = match.text.strip()
         short = said[:OTHER_SHOWN] + (" …" if len(said) > OTHER_SHOWN else "")
-        text.part("  also:", f"{match.entry.id}, line {match.line}: {short}")
+        text.labelled("  also:", f"{match.entry.id}, line {match.line}: {short}")
     if len(others) > MOST_OTHERS:
         more = text.counted(len(others) - MOST_OTHERS, "other kind")
-        text.part("  also:", f"{more} of complaint")
+        text.labelled("  also:", f"{more} of complaint")
     for match in found.harmless:
         label = text.detail("  harmless:")
         # Where it is harmless only without a GPU, the reader may have one.
         said = f"{match.cause} {match.remedy}" if match.entry.unless else match.cause
-        text.part(label, f"{match.entry.id}, line {match.line}: {said}", indent=12)
+        text.labelled(label, f"{match.entry.id}, line {match.line}: {said}", indent=12)
     if report:
         text.tell("  If that does not help, here is a report that can be filed as an issue:")
         # The path alone on standard output, as build prints a wheel.
@@ -127,9 +127,9 @@ def tell_match(match: "Match", place: Path) -> None:
     label = text.warning("  likely:" if match.entry.sample else "  kind:")
     if match.certain:
         label = text.good("  known:")
-    text.part(label, match.entry.id + (f", line {match.line}" if match.line else ""))
-    text.part("    why:", match.cause)
-    text.part("    do:", match.remedy)
+    text.labelled(label, match.entry.id + (f", line {match.line}" if match.line else ""))
+    text.labelled("    why:", match.cause)
+    text.labelled("    do:", match.remedy)
     advice = match.advice
     for name, lines in (
         ("    type:", advice.commands),
@@ -140,22 +140,22 @@ def tell_match(match: "Match", place: Path) -> None:
             # To be copied: each stays whole, whatever the width.
             text.tell(f"{'' if number else name:<15}{line}", whole=True)
     for shown in evidence.of(match.entry, place, match.parameters):
-        text.part("    here:", shown)
+        text.labelled("    here:", shown)
     if match.entry.links:
-        text.part("    seen:", match.entry.links[0])
+        text.labelled("    seen:", match.entry.links[0])
 
 
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
-    text.part(text.bad(f"Line {first.line}:"), first.what, indent=len(f"Line {first.line}: "))
+    text.labelled(text.bad(f"Line {first.line}:"), first.what, indent=len(f"Line {first.line}: "))
     # The first line is the headline already.
     for line in first.lines[1:]:
         text.tell(f"    | {line}", text.DETAIL)
     # Bazel's own errors name the action; a compiler's do not.
     if first.action and first.action not in first.what:
-        text.part("  action:", first.action)
+        text.labelled("  action:", first.action)
     if first.where:
-        text.part("  where:", first.where)
+        text.labelled("  where:", first.where)
 
 
 def diagnosis_data(found: "Diagnosis") -> dict[str, object]:

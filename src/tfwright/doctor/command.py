@@ -28,7 +28,7 @@ def doctor(
     from tfwright.doctor import page, requirements
 
     job = job_of(recipe)
-    facts, findings = look(job)
+    facts, findings = inspect_host(job)
     cost = requirements.forecast(job.recipe)
     blocks = any(finding.blocks for finding in findings)
     return Answer(
@@ -40,7 +40,7 @@ def doctor(
     )
 
 
-def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
+def inspect_host(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     """Return what there is, and what is not as the recipe wants it, the worst first.
 
     Of a recipe that names a container image, compiler and Python are those of the image. Without
@@ -62,7 +62,7 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     with containers.stage_container(job, "check"):
         host = probes.here()
         found += requirements.examine(job.recipe, job.host_file, host)
-        facts = inventory.HostInventory(job.recipe, job.host_file, host).take()
+        facts = inventory.HostInventory(job.recipe, job.host_file, host).facts()
     if not job.offline:
         found += network.findings(job.recipe, job.host_file)
     return facts, worst_first(found)

@@ -50,14 +50,14 @@ class CudaRequirements(HostComparison):
         place = self.places.toolkit
         wanted = self.recipe.host.cuda or ""
         seen = nvidia.cuda(self.host.place, place)
-        there = _line(seen[0].value) if seen else wanted
-        remedy = self._get("cuda", cuda=wanted, place=str(place), found=there)
+        found = _major_minor(seen[0].value) if seen else wanted
+        remedy = self._how_to_get("cuda", cuda=wanted, place=str(place), found=found)
         if not seen:
             yield _missing("CUDA", [place], wanted, remedy)
         # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
-        elif len({_line(witness.value) for witness in seen}) > 1:
+        elif len({_major_minor(witness.value) for witness in seen}) > 1:
             yield Finding(
-                f"several CUDAs mixed at {place}: {_named(seen)}",
+                f"several CUDAs mixed at {place}: {_versions_by_witness(seen)}",
                 f"CUDA {wanted} alone",
                 remedy,
                 blocks="configure",
@@ -72,7 +72,7 @@ class CudaRequirements(HostComparison):
                 why=f"the recipe, against {seen[0].by}",
             )
 
-    def _get(self, part: PartName, trouble: str = "", **fields: str) -> str:
+    def _how_to_get(self, part: PartName, trouble: str = "", **fields: str) -> str:
         """Say how to get a part: out of the recipe's toolkit, or else by hand."""
         return toolkit_ways.remedy(self.recipe, part, self.host) or self.host.remedy(
             trouble or part, recipe=self.recipe.argument, **fields
@@ -88,7 +88,7 @@ class CudaRequirements(HostComparison):
         found = nvidia.library(self.host.place, "cudnn", prefixes)
         # From 9 on they are on another page.
         folder = "cudnn-archive" if is_newer(wanted, "8") else "rdp/cudnn-archive"
-        remedy = self._get(
+        remedy = self._how_to_get(
             "cudnn",
             cudnn=wanted,
             archive=_cudnn_archive(self.recipe.host.cuda or "", wanted),
@@ -97,7 +97,7 @@ class CudaRequirements(HostComparison):
         if not found:
             yield _missing("cuDNN", prefixes, wanted, remedy)
         elif wanted and not is_of_line(found.value, wanted):
-            other = _of_another_version("cuDNN", found, wanted, remedy)
+            other = _other_version("cuDNN", found, wanted, remedy)
             # Then ./configure takes the one for the other.
             first, last = MAJOR_ONLY
             cut = first <= self.recipe.source.release <= last
@@ -146,11 +146,11 @@ class CudaRequirements(HostComparison):
         # The toolkit first: `invoke toolkit` puts every library there.
         prefixes = list(dict.fromkeys([self.places.toolkit, *self.places.prefixes]))
         found = nvidia.library(self.host.place, part, prefixes)
-        remedy = self._get(part, version=wanted)
+        remedy = self._how_to_get(part, version=wanted)
         if not found:
             yield _missing(title, prefixes, wanted, remedy)
         elif wanted and not is_of_line(found.value, wanted):
-            yield _of_another_version(title, found, wanted, remedy)
+            yield _other_version(title, found, wanted, remedy)
 
     def host_compiler(self) -> Iterator[Finding]:
         # With TF_CUDA_CLANG, clang compiles the device code itself, and nvcc has no host compiler.
@@ -165,7 +165,7 @@ class CudaRequirements(HostComparison):
             yield Finding(
                 f"no compiler at {program}",
                 "the host compiler of nvcc",
-                self._get("compiler"),
+                self._how_to_get("compiler"),
                 blocks="configure",
             )
         elif compiler.family == "Apple clang":
@@ -181,9 +181,9 @@ class CudaRequirements(HostComparison):
                     why=row.why,
                 )
         else:
-            yield from self._too_new(compiler)
+            yield from self._compiler_too_new(compiler)
 
-    def _too_new(self, compiler: toolchain.Compiler) -> Iterator[Finding]:
+    def _compiler_too_new(self, compiler: toolchain.Compiler) -> Iterator[Finding]:
         """Compare gcc or clang with what CUDA and the recipe accept."""
         place, row = self.places.toolkit, self.row
         # The header of another CUDA states the limits of that one.
@@ -252,7 +252,7 @@ class CudaRequirements(HostComparison):
         has = self.host.driver
         # Where nvidia-smi answered, it need not be asked again.
         if not has.by.startswith("nvidia-smi ") and (fault := nvidia.driver_fault(self.host.place)):
-            yield self._driver_at_fault(fault)
+            yield self._broken_driver(fault)
             return
         # The table has the drivers for Linux only.
         row = self.row if self.host.system == "Linux" else None
@@ -268,10 +268,13 @@ class CudaRequirements(HostComparison):
         if not needed.exist:
             found, wanted = f"{self.host.gpus[0]}", f"a GPU of today's drivers: the wheel {said}"
         yield Finding(
-            found, wanted, self._get_driver(needed), why=f"{why}, against {has.by}" if has else why
+            found,
+            wanted,
+            self._how_to_get_driver(needed),
+            why=f"{why}, against {has.by}" if has else why,
         )
 
-    def _driver_at_fault(self, fault: Seen) -> Finding:
+    def _broken_driver(self, fault: Seen) -> Finding:
         """Judge what nvidia-smi says of a driver that is installed and does not work."""
         # Few hosts come here, and the table of known failures is large.
         from tfwright.diagnosis import reader
@@ -290,7 +293,7 @@ class CudaRequirements(HostComparison):
             why=found[0].cause if found else fault.by,
         )
 
-    def _get_driver(self, needed: compatibility.Drivers) -> str:
+    def _how_to_get_driver(self, needed: compatibility.Drivers) -> str:
         """Say how to get a driver, by the newest that this distribution packages."""
         if not needed.exist:
             return "Take a recipe with an older CUDA: 'invoke match' names those for this GPU."
@@ -356,12 +359,12 @@ class CudaRequirements(HostComparison):
             )
 
 
-def _named(witnesses: Iterable[Seen]) -> str:
+def _versions_by_witness(witnesses: Iterable[Seen]) -> str:
     """Say which file or program names which version."""
     return ", ".join(f"{seen} by {Path(seen.by.split()[0]).name}" for seen in witnesses)
 
 
-def _line(version: str) -> str:
+def _major_minor(version: str) -> str:
     """Return major and minor version; patch levels of one CUDA may differ from file to file."""
     return ".".join(version.split(".")[:2])
 
@@ -375,7 +378,7 @@ def _missing(title: str, places: Iterable[Path], wanted: str, remedy: str) -> Fi
     )
 
 
-def _of_another_version(title: str, found: Seen, wanted: str, remedy: str) -> Finding:
+def _other_version(title: str, found: Seen, wanted: str, remedy: str) -> Finding:
     return Finding(
         f"{title} {found}",
         f"{title} {wanted}",

@@ -24,7 +24,7 @@ def without_engine(host_file: HostFile) -> Iterator[Finding]:
         )
 
 
-def not_here(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
+def missing_image(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     """Yield the finding for an image that the vault lacks; no registry is asked."""
     pinned = recipe.host.image
     if pinned is None:
@@ -35,7 +35,7 @@ def not_here(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         return
     if not registry.has_place(pinned.name):
         # A name without a registry: the image was made here or on another host.
-        yield _absent(recipe, pinned, "no registry has it")
+        yield _unobtainable(recipe, pinned, "no registry has it")
         return
     remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
     yield Finding("the container image is not here yet", pinned.shown, remedy, "check")
@@ -49,7 +49,7 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     from tfwright.tools.container import registry
 
     yield from without_engine(host_file)
-    absent = [*not_here(recipe, host_file)]
+    absent = [*missing_image(recipe, host_file)]
     if not registry.has_place(pinned.name):
         yield from absent
         return
@@ -61,7 +61,7 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     elif absent and presence == "no answer" and not shutil.which("skopeo"):
         yield Finding("no skopeo", "it pulls the recipe's image", "apt install skopeo", "check")
     elif absent:
-        yield _absent(recipe, pinned, f"its registry says {said}")
+        yield _unobtainable(recipe, pinned, f"its registry says {said}")
     elif presence == "gone":
         yield Finding(
             "the image is gone from its registry",
@@ -72,14 +72,14 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         )
 
 
-def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
+def _unobtainable(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
     """Return the finding for an image that this host cannot obtain."""
-    way = "invoke image --add ROOTFS.tar"
+    command = "invoke image --add ROOTFS.tar"
     if pinned.containerfile:
-        way = f"invoke image --recipe {recipe.argument} --build"
+        command = f"invoke image --recipe {recipe.argument} --build"
     return Finding(
         f"no container image; {reason}",
         pinned.shown,
-        f"{way}\ninvoke bundle --unpack FILE  # of a host that has it",
+        f"{command}\ninvoke bundle --unpack FILE  # of a host that has it",
         "check",
     )

@@ -39,9 +39,9 @@ class HostComparison:
 class HostInventory(HostComparison):
     """What there is on the host."""
 
-    def take(self) -> list[Fact]:
+    def facts(self) -> list[Fact]:
         """Look at everything."""
-        return [*self._machine(), *self._programs(), *self._nvidia(), *self._surroundings()]
+        return [*self._machine(), *self._programs(), *self._nvidia(), *self._environment()]
 
     def _machine(self) -> Iterator[Fact]:
         host = self.host
@@ -52,8 +52,8 @@ class HostInventory(HostComparison):
         yield Fact("release", host.release)
         yield Fact("glibc", host.glibc, decides=True)
         yield Fact("instruction sets", host.processor)
-        yield Fact("memory", _gib(host.memory))
-        yield Fact("swap", _gib(machine.swap(host.place)))
+        yield Fact("memory", _in_gib(host.memory))
+        yield Fact("swap", _in_gib(machine.swap(host.place)))
         yield Fact("build_out", Seen(str(disk), disk.by))
 
     def _programs(self) -> Iterator[Fact]:
@@ -95,7 +95,7 @@ class HostInventory(HostComparison):
             yield Fact("GPU", Seen(str(gpu), gpu.by))
         yield Fact("nouveau", nvidia.nouveau(place))
 
-    def _surroundings(self) -> Iterator[Fact]:
+    def _environment(self) -> Iterator[Fact]:
         place = self.host.place
         if self.host.system == "Darwin":
             yield Fact("integrity protection", nvidia.protection(place))
@@ -106,7 +106,7 @@ class HostInventory(HostComparison):
             yield Fact("library paths", toolchain.variables(place, toolchain.LIBRARY_PATHS))
 
 
-def _gib(size: Seen) -> Seen:
+def _in_gib(size: Seen) -> Seen:
     """Return bytes as people say them."""
     if not size.value.isdigit():
         return size
@@ -143,9 +143,9 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
     What cannot be changed on this host comes before all: there is no use in mending the rest.
     """
 
-    def place(finding: Finding) -> tuple[bool, int]:
+    def urgency(finding: Finding) -> tuple[bool, int]:
         # The sort is stable: within a stage the order of the requirements stays.
         blocks = STAGES.index(finding.blocks) if finding.blocks else len(STAGES)
         return not finding.lasting, blocks
 
-    return sorted(findings, key=place)
+    return sorted(findings, key=urgency)

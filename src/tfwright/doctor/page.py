@@ -40,7 +40,7 @@ def show_examination(
     if cost:
         text.paragraph("", cost, indent=0)
     # Findings before facts: they are what the reader has to act on.
-    told: dict[tuple[str, ...], int] = {}
+    numbers: dict[tuple[str, ...], int] = {}
     for number, finding in enumerate(findings, 1):
         # A note is marked as such: otherwise readers mend what need not be mended.
         stops = f"stops '{finding.blocks}'" if finding.blocks else "warning"
@@ -52,10 +52,10 @@ def show_examination(
             text.paragraph("   why", finding.why, indent=LABEL)
         # Of several parts of a toolkit the commands are the same, whatever their comments say.
         commands = tuple(COMMENT.split(row)[0] for row in finding.remedy.splitlines())
-        if first := told.get(commands):
+        if first := numbers.get(commands):
             text.paragraph("   do", f"as for {first}", indent=LABEL)
             continue
-        told[commands] = number
+        numbers[commands] = number
         label = "   do"
         for row in finding.remedy.splitlines():
             _show_remedy(label, row)

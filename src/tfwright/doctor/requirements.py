@@ -285,7 +285,7 @@ class Requirements(HostComparison):
                         why="Bazel's Java, pip and npm differ in what they take such a value for",
                     )
 
-    def place(self) -> Iterator[Finding]:
+    def build_out_path(self) -> Iterator[Finding]:
         # Refused at fetch, which would download gigabytes into a place where no build can run.
         if odd := unbuildable_character(self.host_file.build_out):
             remedy = f"Set build_out to such a directory in {host_files.path()}."
@@ -303,7 +303,7 @@ class Requirements(HostComparison):
                 why=why,
             )
 
-    def parts(self) -> Iterator[Finding]:
+    def python_parts(self) -> Iterator[Finding]:
         version = self.recipe.host.python
         interpreter = pythons.find(version, self.host_file, self.host.place)
         if interpreter is None:
@@ -503,7 +503,7 @@ GENERAL: tuple[Check, ...] = (
     Requirements.disk,
     Requirements.temporary,
     Requirements.proxies,
-    Requirements.place,
+    Requirements.build_out_path,
     Requirements.signing_key,
 )
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
@@ -511,7 +511,7 @@ CHECKS: tuple[Check, ...] = (
     *GENERAL,
     Requirements.programs,
     Requirements.clang,
-    Requirements.parts,
+    Requirements.python_parts,
     Requirements.release,
     Requirements.memory,
     Requirements.processor,
@@ -525,7 +525,7 @@ OF_IMAGE: tuple[Check, ...] = (
     Requirements.compiler,
     Requirements.programs,
     Requirements.clang,
-    Requirements.parts,
+    Requirements.python_parts,
     Requirements.compiler_line,
     Requirements.c_library,
 )

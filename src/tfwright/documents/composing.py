@@ -16,7 +16,7 @@ from tfwright.documents.filesystem import ROOT, SHIPPED
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES, PackagePin, inner_path
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.errors import RecipeError
-from tfwright.printable import guess
+from tfwright.printable import did_you_mean
 
 TOOLKITS, ARCHIVES = "toolkits", "archives"
 """Folders of the documents that recipes name."""
@@ -235,7 +235,7 @@ class Composing:
         where = f"{self.path}:{line_of(file_of(self.path).read_text('utf-8'), key)}"
         known = sorted({path.stem for place in places for path in place.glob("*.toml")})
         raise RecipeError(
-            f"{where}: {'.'.join(key)}: no document {name[:200]!r}{guess(name, known)}",
+            f"{where}: {'.'.join(key)}: no document {name[:200]!r}{did_you_mean(name, known)}",
             remedy=f"Name a file of {folder}/, here or in the recipe's directory, without .toml; "
             "or write the path of one from there, which ends in .toml.",
             where=where,

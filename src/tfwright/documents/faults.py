@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfwright.documents.names import FORMS
 from tfwright.errors import invoke
-from tfwright.printable import guess, nearest, printable
+from tfwright.printable import did_you_mean, nearest, printable
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -134,7 +134,7 @@ def _describe(
     table = _table_at(model, place[:-1])
     if finding["type"] == "extra_forbidden":
         known = list(table.model_fields) if table else []
-        what = f"unknown key {key}{guess(str(place[-1]), known)}"
+        what = f"unknown key {key}{did_you_mean(str(place[-1]), known)}"
         return DocumentFault(line, what, f"Use one of: {', '.join(known)}.")
     if finding["type"] == "missing":
         last = str(place[-1])

@@ -54,7 +54,7 @@ from tfwright.documents.release import (
 from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import RecipeError, invoke, with_recipe
-from tfwright.printable import guess, shell_word
+from tfwright.printable import did_you_mean, shell_word
 from tfwright.progress import Stage
 
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
@@ -881,7 +881,7 @@ def find(name: str, *, to_write: bool = False) -> Path:
     wanted = name[:LONGEST_PATH].removesuffix(".toml")
     # A part of a name, such as "r1.8", is not like the whole.
     whole = [known for known in names() if wanted in known]
-    near = guess(wanted, whole, similar=0) or guess(wanted, names())
+    near = did_you_mean(wanted, whole, similar=0) or did_you_mean(wanted, names())
     raise RecipeError(
         f"Unknown recipe {name[:LONGEST_PATH]!r}{near}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, file_of, job_of, one_of, task
+from tfwright.options import JSON, RECIPE, check_exclusive, job_of, required_file, task
 from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
 from tfwright.terminal.text import Column
@@ -38,7 +38,7 @@ def image(
     from tfwright.tools.container import building
     from tfwright.tools.container import image as layouts
 
-    one_of(add=add, pull=pull, build=build, containerfile=containerfile)
+    check_exclusive(add=add, pull=pull, build=build, containerfile=containerfile)
     job = job_of(recipe)
     vault, runtime = job.places.vault, job.host_file.container.runtime
     make = partial(building.build, vault=vault, log=job.log("image"), runtime=runtime)
@@ -50,9 +50,9 @@ def image(
     if pull:
         found: tuple[KeptImage, ...] = (images.pull(job.recipe, vault),)
     elif add:
-        found = (layouts.add(file_of(add, "image --add"), vault),)
+        found = (layouts.add(required_file(add, "image --add"), vault),)
     elif containerfile:
-        found = (make(file_of(containerfile, "image --containerfile")),)
+        found = (make(required_file(containerfile, "image --containerfile")),)
     else:
         found = images.listed(vault)
     return Answer(found, show_images, lambda found: map(image_data, found))

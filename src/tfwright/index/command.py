@@ -6,7 +6,7 @@ from functools import partial
 
 from invoke import Context
 
-from tfwright.options import JSON, one_of, task
+from tfwright.options import JSON, check_exclusive, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -40,9 +40,9 @@ def index(
     from tfwright.nightly import site
     from tfwright.terminal import text
 
-    one_of(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
+    check_exclusive(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
     # The build host's, if it has a nightly.toml, else the wheelhouse.
-    place = index.place(folder)
+    place = index.find_index(folder)
     # Printed and not installed: the web server's files belong to the administrator.
     if nginx:
         yield Answer(index.nginx_configuration(place, port, nginx), sys.stdout.write)

@@ -92,7 +92,7 @@ def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
     return MatchDocument(wheels=tuple(entries)).model_dump_json().encode()
 
 
-def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
+def rank_wheels(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     """Compare the wheels of a ``match.json`` with a wish: fitting ones first, newest first.
 
     Raises SupplyError if the text, which comes from a server, is not such a document.
@@ -107,11 +107,11 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     # Project and version become part of a command that users copy.
     for entry in entries:
         try:
-            named = parse_name(entry.filename)
+            parsed = parse_name(entry.filename)
         except WheelError as fault:
-            raise _contradicting(fault.what) from fault
-        if named != (entry.project, entry.version):
-            raise _contradicting(f"{entry.filename} is not of {entry.project} {entry.version}")
+            raise _contradiction(fault.what) from fault
+        if parsed != (entry.project, entry.version):
+            raise _contradiction(f"{entry.filename} is not of {entry.project} {entry.version}")
     found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
     # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
@@ -131,7 +131,7 @@ def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
             yield judgement.says
 
 
-def _contradicting(why: str) -> SupplyError:
+def _contradiction(why: str) -> SupplyError:
     return SupplyError(
         f"The index's {FILE} contradicts itself: {why}",
         remedy="Let the host of the index write it again there: 'invoke index'.",
@@ -143,8 +143,8 @@ def _version(entry: MatchEntry) -> Version:
     return parse_wheel_filename(entry.filename)[1]
 
 
-def asked(url: str, wanted: Wish) -> list[MatchedWheel]:
+def query_index(url: str, wanted: Wish) -> list[MatchedWheel]:
     """Ask an index which of its wheels fit; raise SupplyError if it does not say."""
     # Users have the URL that pip takes, which ends with /simple.
     address = f"{url.rstrip('/').removesuffix('/simple')}/{FILE}"
-    return ranked(fetch_document(address, LARGEST), wanted)
+    return rank_wheels(fetch_document(address, LARGEST), wanted)

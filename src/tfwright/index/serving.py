@@ -40,7 +40,7 @@ class IndexPlace:
         raise RecipeError("Only the index of a build host keeps yanked wheels", remedy=remedy)
 
 
-def place(folder: str = "") -> IndexPlace:
+def find_index(folder: str = "") -> IndexPlace:
     """Return the index in a folder; without one the build host's, else the wheelhouse."""
     if folder:
         path = Path(folder).resolve()
@@ -52,61 +52,61 @@ def place(folder: str = "") -> IndexPlace:
         packages = write.PACKAGES if (path / write.PACKAGES).is_dir() else ""
         return IndexPlace(path, packages)
     if nightly.path().exists():
-        wanted = nightly.read()
-        return IndexPlace(wanted.site, write.PACKAGES, wanted)
+        nightly_file = nightly.read()
+        return IndexPlace(nightly_file.site, write.PACKAGES, nightly_file)
     return IndexPlace(host_file.read().build_out / "wheelhouse", "")
 
 
-def refresh(found: IndexPlace) -> IndexUpdate:
+def refresh(place: IndexPlace) -> IndexUpdate:
     """Bring an index that is not a build host's up to date with its wheels."""
-    found.folder.mkdir(parents=True, exist_ok=True)
+    place.folder.mkdir(parents=True, exist_ok=True)
     # Two refreshes at once would write the same pages.
-    with file_lock.locked(found.folder / ".lock", "invoke index", wait=True):
-        return write.refresh(found.folder, packages=found.packages)
+    with file_lock.locked(place.folder / ".lock", "invoke index", wait=True):
+        return write.refresh(place.folder, packages=place.packages)
 
 
 @contextmanager
-def serving(found: IndexPlace, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
+def serving(place: IndexPlace, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
     """Listen on loopback; give the address and the function that serves until Ctrl-C."""
     # 0 takes a free one.
-    _insist_on_port(port, 0)
-    with server.listening(found.folder, port) as listener:
+    _check_port(port, 0)
+    with server.listening(place.folder, port) as listener:
         yield (f"http://{server.LOOPBACK}:{listener.server_address[1]}/", listener.serve_forever)
 
 
-def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:
+def nginx_configuration(place: IndexPlace, port: int, name: str) -> str:
     """Return the configuration that serves an index to other machines, for nginx's http block.
 
     Without a folder of `packages`, wheels may be replaced: then nothing is kept for ever. Raises
     RecipeError for a path or a server name that could end its directive.
     """
-    _insist_on_port(port, 1)
+    _check_port(port, 1)
     # nginx has no quoting that is safe for every character.
-    for value in (str(found.folder), name):
+    for value in (str(place.folder), name):
         if not value.isprintable() or set(value) & set("'\"\\;{}$# "):
             raise RecipeError(
                 f"{value!r} cannot be written into an nginx configuration",
                 remedy="Choose a path and a server name without quotes, blanks, backslashes, "
                 "$, #, ; and braces.",
             )
-    url = (found.nightly.url if found.nightly else "") or ""
+    url = (place.nightly.url if place.nightly else "") or ""
     tls = port == TLS_PORT or url.startswith("https://")
     # Port 80 leads to the one with TLS.
     if tls and port in {PORT, PLAIN_PORT}:
         port = TLS_PORT
     values = {
-        "folder": found.folder,
+        "folder": place.folder,
         "port": port,
         "tls": tls,
         "secure": f"https://{name}" + ("" if port == TLS_PORT else f":{port}"),
         "name": name,
-        "packages": found.packages,
+        "packages": place.packages,
         "safety": content_policy(),
     }
     return render("nginx.conf.j2", values)
 
 
-def _insist_on_port(port: int, least: int) -> None:
+def _check_port(port: int, least: int) -> None:
     if not least <= port <= LAST_PORT:
         raise RecipeError(
             f"--port {port} is not a port",

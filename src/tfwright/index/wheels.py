@@ -71,7 +71,7 @@ class IndexedWheel:
         # Each wheel is on several pages, and an index has thousands of them.
         return quote(self.filename)
 
-    def noted(self, **changes: object) -> "IndexedWheel":
+    def with_notes(self, **changes: object) -> "IndexedWheel":
         """Return the same wheel with other notes, such as ``yanked``."""
         # Most wheels have the notes of the last run, and copying 5,000 of them takes 0.1 s.
         if all(getattr(self, name) == value for name, value in changes.items()):
@@ -89,12 +89,12 @@ class ParsedName(NamedTuple):
 def parse_name(filename: str) -> ParsedName:
     """Read a wheel's file name; raise WheelError unless an index can list it."""
     if not SAFE_NAME.fullmatch(filename):
-        raise _unfit(filename, "its name holds a character that an index cannot list")
+        raise _unlistable(filename, "its name holds a character that an index cannot list")
     try:
         project, version, _, _ = parse_wheel_filename(filename)
     # ValueError covers both, and numbers of more than 4,300 digits.
     except ValueError as fault:
-        raise _unfit(filename, " ".join(str(fault).split())) from fault
+        raise _unlistable(filename, " ".join(str(fault).split())) from fault
     return ParsedName(project, str(version))
 
 
@@ -111,7 +111,7 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
         metadata = archive.text(wheel, place, archive.LARGEST_HEADERS)
         headers = archive.headers(wheel, "METADATA")
     if not metadata:
-        raise _unfit(path.name, "it has no METADATA file")
+        raise _unlistable(path.name, "it has no METADATA file")
     version = headers.get("Version")
     try:
         about = ParsedName(
@@ -119,9 +119,9 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
         )
     except ValueError:
         stated = printable(repr(version), LONGEST_SHOWN)
-        raise _unfit(path.name, f"its METADATA states the version {stated}") from None
+        raise _unlistable(path.name, f"its METADATA states the version {stated}") from None
     if about != name:
-        raise _unfit(path.name, f"its METADATA is about {about.project} {about.version}")
+        raise _unlistable(path.name, f"its METADATA is about {about.project} {about.version}")
     listed = IndexedWheel(
         filename=path.name,
         project=name.project,
@@ -146,7 +146,7 @@ def _requires_python(stated: str | None) -> str:
         return ""
 
 
-def _unfit(filename: str, why: str) -> WheelError:
+def _unlistable(filename: str, why: str) -> WheelError:
     return WheelError(
         f"{filename!r} cannot enter the index: {why}",
         remedy="Build the wheel again, or leave it out of the folder.",

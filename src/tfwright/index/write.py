@@ -91,11 +91,11 @@ def refresh(
         found = list(scan.wheels(notes or {}, moment, batch))
         # Stable, and the scan is in the order of the names: no name has to be compared.
         found.sort(key=lambda wheel: Version(wheel.version))
-        pages = _pages([wheel for wheel in found if not wheel.hidden], statuses or {})
-        _stage(folder, pages, batch, f"{packages}/" if packages else "")
+        pages = _projects_by_folder([wheel for wheel in found if not wheel.hidden], statuses or {})
+        _stage_pages(folder, pages, batch, f"{packages}/" if packages else "")
         written = batch.place()
         # The catalog follows the files: after a crash in between, the work is done again.
-        scan.remember(batch)
+        scan.stage_catalog(batch)
         batch.place()
     _remove_stale(folder, pages)
     return IndexUpdate(tuple(found), scan.read, written, tuple(scan.refused))
@@ -144,18 +144,18 @@ class _Scan:
                     # The time of change cannot be set back, as that of modification can.
                     stats[entry.name] = (state.st_size, state.st_ctime_ns)
         for filename, stat in sorted(stats.items()):
-            told = notes.get(filename, {})
+            note = notes.get(filename, {})
             try:
-                found = self._wheel(filename, stat, moment, batch, inspect=not told.get("needs"))
+                found = self._wheel(filename, stat, moment, batch, inspect=not note.get("needs"))
             except WheelError as fault:
                 self.refused.append(fault)
                 if before := self._catalog.wheels.get(filename):
                     self._kept[filename] = before
                 continue
-            said = {name: value for name, value in told.items() if value or name != "needs"}
-            noted = found.noted(**said)
-            self._kept[filename] = stat, noted
-            yield noted
+            stated = {name: value for name, value in note.items() if value or name != "needs"}
+            wheel = found.with_notes(**stated)
+            self._kept[filename] = stat, wheel
+            yield wheel
 
     def _wheel(
         self, filename: str, stat: Stat, moment: str, batch: FileBatch, *, inspect: bool
@@ -170,16 +170,16 @@ class _Scan:
         batch.add(self._packages / f"{filename}.metadata", metadata)
         if before and before[1].sha256 == found.sha256:
             # A copy of the same bytes keeps its upload time: uv's exclude-newer reads that.
-            found = found.noted(uploaded=before[1].uploaded)
+            found = found.with_notes(uploaded=before[1].uploaded)
         if inspect:
             # Every build looks into the index, and few read a wheel.
             from tfwright.wheel.inspect import inspection
 
             report = inspection.inspect(self._packages / filename)
-            found = found.noted(needs=tuple(report.needs_of_machine().items()))
+            found = found.with_notes(needs=tuple(report.needs_of_machine().items()))
         return found
 
-    def remember(self, batch: FileBatch) -> None:
+    def stage_catalog(self, batch: FileBatch) -> None:
         """Stage the catalog with what was read."""
         if self._kept != self._catalog.wheels:
             # The name of a wheel that is gone stays taken.
@@ -188,7 +188,7 @@ class _Scan:
             batch.add(self._packages / wheels.FILE, catalog.encoded())
 
 
-def _pages(
+def _projects_by_folder(
     shown: Sequence[IndexedWheel], statuses: Mapping[str, tuple[str, str]]
 ) -> dict[str, list[IndexedProject]]:
     """Return the projects of the whole index and of each sub-index, by its folder."""
@@ -206,7 +206,7 @@ def _pages(
     }
 
 
-def _stage(
+def _stage_pages(
     folder: Path, pages: Mapping[str, list[IndexedProject]], batch: FileBatch, wheels: str
 ) -> None:
     """Add every page to the batch; a list of projects comes after the pages that it links."""
@@ -227,8 +227,8 @@ def _stage(
         }
         values = {"title": "Simple index", "project": None, "names": names}
         _stage_page(folder / place, batch, root, values)
-    everything = [wheel for project in pages[SIMPLE] for wheel in project.wheels]
-    batch.add(folder / matching.FILE, matching.document(everything, wheels))
+    all_wheels = [wheel for project in pages[SIMPLE] for wheel in project.wheels]
+    batch.add(folder / matching.FILE, matching.document(all_wheels, wheels))
 
 
 def _stage_page(home: Path, batch: FileBatch, json: object, values: Mapping[str, object]) -> None:

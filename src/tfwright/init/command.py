@@ -28,7 +28,7 @@ HOST = """\
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedDirectory:
     """The directory, and what in it did not exist before."""
 
     directory: Path
@@ -42,10 +42,10 @@ def init(_: Context, directory: str = ".") -> Shown:
     What exists already stays as it is. In this directory and below it, tfwright uses these recipes
     and this host file, and builds into its build_out/.
     """
-    return Answer(make(directory), show)
+    return Answer(create_directory(directory), show)
 
 
-def make(directory: str) -> Made:
+def create_directory(directory: str) -> CreatedDirectory:
     """Make recipes/, patches/ and a host file in a directory; leave alone what exists."""
     from tfwright.tools import files
 
@@ -56,19 +56,19 @@ def make(directory: str) -> Made:
         folder.mkdir(parents=True, exist_ok=True)
     if wanted[2] in absent:
         files.write(wanted[2], as_started(HOST))
-    return Made(place, absent)
+    return CreatedDirectory(place, absent)
 
 
-def show(made: Made) -> None:
+def show(created: CreatedDirectory) -> None:
     """Show what was made, and what comes next."""
-    text.line(f"{made.directory} is ready")
-    for path in made.written:
-        text.line(f"  {path.relative_to(made.directory)}", text.detail("  made"))
-    if odd := unbuildable_character(made.directory):
+    text.line(f"{created.directory} is ready")
+    for path in created.written:
+        text.line(f"  {path.relative_to(created.directory)}", text.detail("  made"))
+    if odd := unbuildable_character(created.directory):
         note = f"no build runs below a path with {odd!r}: set build_out in {HOST_FILE}"
         text.paragraph(text.warning("note: "), note, indent=6)
-    elsewhere = made.directory != Path.cwd()
-    enter = [f"cd {shell_word(os.path.relpath(made.directory))}"] if elsewhere else []
-    text.then(
+    elsewhere = created.directory != Path.cwd()
+    enter = [f"cd {shell_word(os.path.relpath(created.directory))}"] if elsewhere else []
+    text.next_commands(
         *enter, "invoke recipes", "invoke new --like demo --name mine", "invoke build --recipe mine"
     )

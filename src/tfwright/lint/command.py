@@ -7,7 +7,7 @@ from functools import partial
 
 from invoke import Context
 
-from tfwright.options import job_of, one_of, task
+from tfwright.options import check_exclusive, job_of, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -34,7 +34,7 @@ def lint(
     from tfwright.lint import changes, page, rewriting
     from tfwright.lint import recipes as linting
 
-    one_of(recipe=recipe, changed=changed)
+    check_exclusive(recipe=recipe, changed=changed)
     change = changes.change_since(changed) if changed else None
     names = [recipe] if recipe else recipes.names()
     # A change of code alone leaves no recipe to check.

@@ -22,7 +22,7 @@ from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
-from tfwright.printable import guess, shell_word
+from tfwright.printable import did_you_mean, shell_word
 from tfwright.rules import configurations, dropping, listings, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools.git import patching
@@ -426,7 +426,7 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
                 "config",
                 _line_with(subject.text, flag),
                 f"{flag}: neither .bazelrc of the pinned commit nor ./configure defines it"
-                f"{guess(name, sorted(names))}",
+                f"{did_you_mean(name, sorted(names))}",
                 "Remove it, or correct its name.",
             )
 

@@ -52,7 +52,7 @@ def show_pinned(pinned: "Pinned") -> None:
     if pinned.bazel:
         text.tell(f"  bazel.sha256: {pinned.bazel}")
     others = composing.other_paths(pinned.path)
-    text.then(*(f"invoke pin --recipe {shell_word(str(other))}" for other in others))
+    text.next_commands(*(f"invoke pin --recipe {shell_word(str(other))}" for other in others))
     print(pinned.path)
 
 

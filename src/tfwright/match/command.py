@@ -39,13 +39,13 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
         from tfwright.index import page as index_page
 
         # An index states what its wheels need, so the answer costs no download of wheels.
-        found = matching.asked(index, for_wheels)
+        found = matching.query_index(index, for_wheels)
         return Answer(found, partial(index_page.show_matches, url=index), index_page.matches_data)
     answer = page.MatchAnswer(
         wanted,
         official.matches(for_wheels),
         ranking.rank(recipes.loadable(), wanted, host, verified.stale),
-        pins.needs(wanted),
+        pins.of_new_recipe(wanted),
         releases.exclusions(wanted),
     )
     status = 0 if answer.fits else HostError.exit_status

@@ -112,7 +112,7 @@ class WheelFacts:
         return (tested.cuda, tested.cudnn) if usual else stated
 
 
-def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
+def usable_code(built: Sequence[str], toolkit: str, gpu: str) -> str:
     """Return the code that runs on a GPU: ``machine code``, ``PTX``, or nothing."""
     if cuda.runs_on(cuda.of_machine_code(built), gpu):
         return "machine code"
@@ -125,7 +125,7 @@ def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
 
 
 def ptx_doubt(toolkit: str, gpu: str) -> str:
-    """Say why the PTX of a wheel may fail on a newer GPU that `serves` does not find served."""
+    """Say why PTX may fail on a newer GPU for which `usable_code` finds no code."""
     return f"and PTX, which may fail: CUDA {toolkit} does not know {gpu}"
 
 
@@ -144,7 +144,7 @@ class Judge:
         wheel, wanted = self.wheel, self.wanted
         if wanted.release and not is_of_line(wheel.version, wanted.release):
             yield Judgement("TensorFlow", "another release")
-        here = frozenset(tag for tag in wheel.tags if self._is_here(tag.platform))
+        here = frozenset(tag for tag in wheel.tags if self._is_for_machine(tag.platform))
         yield from self._python(here or wheel.tags)
         platforms = {tag.platform for tag in here or wheel.tags}
         if not here:
@@ -168,7 +168,7 @@ class Judge:
         yield from self._system(platforms)
         yield from self._gpu()
 
-    def _is_here(self, platform: str) -> bool:
+    def _is_for_machine(self, platform: str) -> bool:
         """Say whether a platform tag is of the system and machine that are wanted."""
         machine = self.wanted.machine.lower()
         universal = [name for name, holds in tags.UNIVERSAL.items() if machine in holds]
@@ -232,19 +232,19 @@ class Judge:
                 f"--glibc {wanted.glibc}' for an older wheel or a recipe."
             )
             fits = not is_older(wanted.glibc, glibc)
-            yield _floor("glibc", f"glibc {glibc}", wanted.glibc, remedy, fits=fits)
+            yield _judge_minimum("glibc", f"glibc {glibc}", wanted.glibc, remedy, fits=fits)
         promises = list(filter(None, map(tags.macos, platforms)))
         if promises and wanted.system == "Darwin":
             oldest = min(promises, key=version_numbers)
             least = max(needs.get("macos", ""), oldest, key=version_numbers)
             remedy = f"Use macOS {least} or later, or an older wheel."
             fits = not is_older(wanted.macos, least)
-            yield _floor("macOS", f"macOS {least}", wanted.macos, remedy, fits=fits)
+            yield _judge_minimum("macOS", f"macOS {least}", wanted.macos, remedy, fits=fits)
         level = needs.get("cpu", "")
         if level in LEVELS and (wanted.cpu or wanted.machine == "x86_64"):
             remedy = f"'invoke match --cpu {wanted.cpu}' names a wheel or a recipe without {level}."
             fits = not (wanted.cpu and is_above(level, wanted.cpu))
-            yield _floor("CPU", f"a CPU with {level}", wanted.cpu, remedy, fits=fits)
+            yield _judge_minimum("CPU", f"a CPU with {level}", wanted.cpu, remedy, fits=fits)
 
     def _gpu(self) -> Iterator[Judgement]:
         wheel, wanted, host = self.wheel, self.wanted, self.host
@@ -277,7 +277,7 @@ class Judge:
 
     def _code(self, toolkit: str) -> Judgement:
         gpu, code = self.wanted.gpu, self.wheel.code
-        kind = serves(code, toolkit, gpu)
+        kind = usable_code(code, toolkit, gpu)
         if kind == "PTX":
             said = (
                 f"PTX for compute capability {gpu}, compiled at the first start, for minutes, "
@@ -334,7 +334,7 @@ class Judge:
         return Judgement("CUDA", f"{both} installed", None, remedy)
 
 
-def _floor(what: str, least: str, has: str, remedy: str, *, fits: bool) -> Judgement:
+def _judge_minimum(what: str, least: str, has: str, remedy: str, *, fits: bool) -> Judgement:
     """Judge the least that a wheel needs against what a machine has, where that is known."""
     if not has:
         return Judgement(what, f"needs {least}; which one is there is not known", None)
@@ -373,7 +373,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     if not report.libraries and report.tags and not any(it.endswith("-any") for it in report.tags):
         said = "it has none: it only lets pip install the wheel that its metadata requires"
         found.append(Judgement("libraries", said, None, "Inspect that wheel instead."))
-    found += _outside(report, host)
+    found += _outside_libraries(report, host)
     if built_on_tensorflow(report.libraries):
         named = report.requires_tensorflow
         said = f"made for tensorflow{named or ' of one release, which it does not name'}"
@@ -392,10 +392,10 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order.index(one.holds))))
 
 
-def _outside(report: Inspection, host: Host | None) -> Iterator[Judgement]:
+def _outside_libraries(report: Inspection, host: Host | None) -> Iterator[Judgement]:
     """Say which libraries a wheel needs that neither it nor the `host` is known to have."""
-    there = _known_to_loader(host) if host and report.outside else ""
-    if lacking := [name for name in report.outside if name not in there]:
+    known = _known_to_loader(host) if host and report.outside else ""
+    if lacking := [name for name in report.outside if name not in known]:
         where = "this host's loader does not know" if host else "somebody else has to bring"
         said = f"needs {listed(lacking, SHOWN)}, which {where}"
         remedy = "Install what has them, or name their folders in LD_LIBRARY_PATH."

@@ -7,7 +7,7 @@ from tfwright.facts import compatibility, wheels
 from tfwright.facts.compatibility import is_of_line
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.match.fit import NO_CODE, Judge, WheelFacts
-from tfwright.match.ranking import order
+from tfwright.match.ranking import release_position
 from tfwright.match.wish import Wish
 
 _MAY_LACK = {"glibc", "macOS", "CPU", "libraries"}
@@ -68,7 +68,7 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         besides |= set() if wanted.python else {"Python"}
         notes = [one.says for one in judged if one.what in besides or one.says.startswith("PTX")]
         notes += unknown
-        fits = False if missed else None if unknown or not proved(wanted) else True
+        fits = False if missed else None if unknown or not covers_platform(wanted) else True
         differs = tuple(one.says for one in missed)
         lacks = frozenset(one.what for one in missed)
         match = OfficialMatch(
@@ -80,18 +80,31 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         elsewhere = "platform" in lacks
         release = Release.parse(wheel.version)
         other = bool(missed) and asked is not None and release != asked
-        away = abs(order(release) - order(asked)) if asked else -order(release)
+        distance = (
+            abs(release_position(release) - release_position(asked))
+            if asked
+            else -release_position(release)
+        )
         # A name that says GPU, though a wheel without one of the release before fits as well.
         named = not wants_gpu and wheel.project == "tensorflow-gpu"
         # One of another minor version of CUDA is nearer than one of another major version.
         major = wanted.cuda.partition(".")[0]
         cuda = bool(major) and not is_of_line(facts.toolkit[0], major)
-        far = (other, elsewhere, bool(missed) and unlike, len(missed), cuda, named, away, unlike)
+        far = (
+            other,
+            elsewhere,
+            bool(missed) and unlike,
+            len(missed),
+            cuda,
+            named,
+            distance,
+            unlike,
+        )
         found.append(((bool(missed), *far), match))
     return [match for _, match in sorted(found, key=lambda pair: pair[0])]
 
 
-def proved(wanted: Wish) -> bool:
+def covers_platform(wanted: Wish) -> bool:
     """Say whether a wish is about a platform of which the table has all that decides.
 
     Macs with Apple's processors differ in their system only.
@@ -110,6 +123,6 @@ def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
         needs["glibc"] = wheel.aarch64_glibc
     needs["gpu"] = ",".join(gpu)
     # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
-    said = NO_CODE if proved(wanted) else f"{NO_CODE} on this platform"
+    said = NO_CODE if covers_platform(wanted) else f"{NO_CODE} on this platform"
     tags = frozenset(wheel.tags())
     return WheelFacts(wheel.project, wheel.version, tags, needs, without_code=said)

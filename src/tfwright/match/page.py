@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tfwright.facts import gpus, wheels
-from tfwright.match.official import proved
+from tfwright.match.official import covers_platform
 from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
@@ -105,8 +105,8 @@ def _show_recipes(answer: MatchAnswer) -> None:
     for candidate in fitting:
         since = f"stale: {candidate.stale}; " if candidate.stale else ""
         until = candidate.verified
-        proved = f"{since}verified until {until}" if until else "never run"
-        text.paragraph(f"  {candidate.recipe}", f"{proved}: {candidate.summary}", indent=indent)
+        verified = f"{since}verified until {until}" if until else "never run"
+        text.paragraph(f"  {candidate.recipe}", f"{verified}: {candidate.summary}", indent=indent)
     if others:
         text.heading("The nearest others, and how they differ")
     for candidate in others:
@@ -169,7 +169,7 @@ def _show_official(answer: MatchAnswer) -> None:
     for found in shown:
         said = "; ".join(found.differs or found.notes)
         text.paragraph(f"  {found.install}", said and before + said, indent=indent)
-    if fitting and not proved(wanted):
+    if fitting and not covers_platform(wanted):
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
         said = (

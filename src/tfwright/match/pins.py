@@ -83,7 +83,7 @@ class Toolkit:
         least = max(self.row.capabilities[0], releases.OLDEST_CAPABILITY, key=version_numbers)
         return wish.gpu or f"{least},{self.row.capabilities[1]}"
 
-    def downloaded(self) -> tuple[str, str]:
+    def downloaded_versions(self) -> tuple[str, str]:
         """Return the CUDA and cuDNN in full that Bazel downloads; empty for what no tree lists."""
         if not (tree := self.tree):
             return "", ""
@@ -91,12 +91,12 @@ class Toolkit:
         cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, self.cudnn.value)]
         return cudas[-1] if cudas else "", cudnns[0] if cudnns else ""
 
-    def of_pip(self, setup: str) -> list[str]:
+    def pip_packages(self, setup: str) -> list[str]:
         """Name the packages of pip that hold what Bazel downloads: a wheel is tried with them.
 
         They are those that setup.py lists for the extra and-cuda.
         """
-        cuda, cudnn = self.downloaded()
+        cuda, cudnn = self.downloaded_versions()
         found = re.findall(r"['\"](nvidia-[a-z-]+-cu)\d+\b", setup)
         # setup.py lists those of the CUDA that the release was tested with.
         major = self.row.version.partition(".")[0]
@@ -182,7 +182,7 @@ def pins(release: Release, wish: Wish, toolkit: Toolkit | None) -> Iterator[Deri
             yield DerivedPin("verify.glibc", f"{what}. {remedy}", open=True)
 
 
-def needs(wanted: Wish) -> list[DerivedPin]:
+def of_new_recipe(wanted: Wish) -> list[DerivedPin]:
     """Return what a new recipe for a wish would pin, for the newest TensorFlow that fits.
 
     The list is empty if no TensorFlow fits.
@@ -190,7 +190,7 @@ def needs(wanted: Wish) -> list[DerivedPin]:
     for release in releases.fitting(wanted):
         toolkit = Toolkit.of(releases.toolkit_for(wanted, release), release)
         try:
-            found = bazel(release, {})
+            found = bazel_pin(release, {})
         except RecipeError:
             found = DerivedPin("bazel.version", "", "as the tree says, or --bazel")
         why = "" if wanted.release else "the newest that fits"
@@ -199,7 +199,7 @@ def needs(wanted: Wish) -> list[DerivedPin]:
     return []
 
 
-def bazel(release: Release, texts: Mapping[str, str], asked: str = "") -> DerivedPin:
+def bazel_pin(release: Release, texts: Mapping[str, str], asked: str = "") -> DerivedPin:
     """Return the Bazel for a release whose tree has these texts: one that it was built with.
 
     A newer Bazel than the tested one may be allowed and still fail, so that the newest is never

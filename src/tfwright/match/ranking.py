@@ -49,19 +49,19 @@ def rank(
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
         if recipe.source.bundled or recipe.source.interface == "own":
             continue
-        copy = _copy_for(recipe, wanted)
+        copy = _copy_capability(recipe, wanted)
         places = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)
-        apart = [f"for {has}" for has, wish in places if wish and has not in {"any", wish}]
-        differs = (*apart, *_differences(recipe, wanted, host, copy))
-        elsewhere = bool(apart)
-        proved = STAGES.index(recipe.verified.until) if recipe.verified else -1
-        away = order(recipe.source.release)
+        other_platform = [f"for {has}" for has, wish in places if wish and has not in {"any", wish}]
+        differs = (*other_platform, *_differences(recipe, wanted, host, copy))
+        elsewhere = bool(other_platform)
+        verified = STAGES.index(recipe.verified.until) if recipe.verified else -1
+        distance = release_position(recipe.source.release)
         target = around if differs else asked
-        away = abs(away - order(target)) if target else -away
+        distance = abs(distance - release_position(target)) if target else -distance
         # A recipe for another system is never near, however few its differences are. Other GPUs
         # can be named in a recipe; one without CUDA has none to name.
         far = (elsewhere, NO_CUDA in differs, len(differs))
-        near = (away, -proved) if differs else (-proved, away)
+        near = (distance, -verified) if differs else (-verified, distance)
         until = str(recipe.verified or "")
         candidate = Candidate(
             recipe.name, recipe.summary, differs, elsewhere, copy, until, stale(recipe)
@@ -70,13 +70,13 @@ def rank(
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
 
-def order(release: Release) -> int:
+def release_position(release: Release) -> int:
     """Return a number by which releases are near each other: 2.0 comes after 1.15."""
     # 1.15 was the last of its line, and no line after the second is known yet.
     return (0, 16, 32, 64)[min(release.major, 3)] + release.minor
 
 
-def _copy_for(recipe: Recipe, wanted: Wish) -> str:
+def _copy_capability(recipe: Recipe, wanted: Wish) -> str:
     """Return the compute capability that a copy of a recipe could name to serve the wish."""
     in_force = cuda.in_force(recipe)
     if in_force is None or not wanted.gpu or cuda.runs_on(in_force.capabilities, wanted.gpu):
@@ -130,7 +130,7 @@ def _gpu_differences(recipe: Recipe, wanted: Wish, copy: str) -> Iterator[str]:
         text = f"code for {', '.join(built)} only"
         ptx = cuda.of_ptx(recipe.verify.architectures)
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
-            served = fit.serves(recipe.verify.architectures, in_force.version, wanted.gpu)
+            served = fit.usable_code(recipe.verify.architectures, in_force.version, wanted.gpu)
             compiled = "and PTX, which the driver compiles for it (not tried)"
             doubt = fit.ptx_doubt(in_force.version, wanted.gpu)
             text += f", {compiled if served else doubt}"

@@ -68,11 +68,11 @@ def _cuda_refusal(release: Release, wanted: Wish) -> Iterator[str]:
         yield f"TensorFlow {release} was tested with no CUDA that is known"
         return
     made_for = f"TensorFlow {release} is made for CUDA {tested.cuda.partition('.')[0]}"
-    if rows := [row for row in _cudas(release) if is_of_line(row.version, wanted.cuda)]:
+    if rows := [row for row in _buildable_cudas(release) if is_of_line(row.version, wanted.cuda)]:
         # One that compiles for the GPU says more than the one that was tested.
         row = next((row for row in rows if row.compiles_for(wanted.gpu)), rows[0])
         yield f"{made_for}; {misfit(row, wanted)}"
-    elif unknown := _no_toolkit(wanted.cuda):
+    elif unknown := _unknown_cuda(wanted.cuda):
         yield unknown
     else:
         listed = f", its tree lists those to {tree.cudas[-1]}" if tree else ""
@@ -82,7 +82,7 @@ def _cuda_refusal(release: Release, wanted: Wish) -> Iterator[str]:
             yield from _cuda_refusal(release, own)
 
 
-def _no_toolkit(cuda: str) -> str:
+def _unknown_cuda(cuda: str) -> str:
     """Say why the tables have no CUDA of a version; empty if they have one, or none is wanted."""
     known = [row.version for row in compatibility.cudas()]
     if not cuda or any(is_of_line(version, cuda) for version in known):
@@ -104,53 +104,53 @@ def exclusions(wanted: Wish) -> list[str]:
     if fitting(wanted):
         return []
     release = Release.parse(wanted.release) if wanted.release else None
-    if release not in KNOWN and (unknown := list(_unknown(wanted))):
+    if release not in KNOWN and (unknown := list(_beyond_tables(wanted))):
         return unknown
     if said := compatibility.drivers(None, wanted.gpu).misfit(wanted.driver):
-        found = [f"{wanted.part('gpu')} {said}"]
+        found = [f"{wanted.label('gpu')} {said}"]
     elif release in KNOWN:
         found = list(refusals(release, wanted))
         # Another release alone does not help where the rest excludes itself.
-        found += _apart(rest) if not fitting(rest := replace(wanted, release="")) else []
+        found += _conflicts(rest) if not fitting(rest := replace(wanted, release="")) else []
     elif release:
         found = [f"there is no TensorFlow {release} that recipes can be written for"]
     else:
-        found = _apart(wanted)
-    return list(dict.fromkeys((*found, *_nearest(wanted))))
+        found = _conflicts(wanted)
+    return list(dict.fromkeys((*found, *_nearest_release(wanted))))
 
 
-def _apart(wanted: Wish) -> list[str]:
+def _conflicts(wanted: Wish) -> list[str]:
     """Name the parts of a wish that exclude each other, or what one of them alone excludes."""
     parts = ("python", "gpu", "cuda", "driver", "system", "machine", "glibc", "macos")
     given = [name for name in parts if vars(wanted)[name]]
-    alone = [wanted.alone([name]) for name in given]
+    alone = [wanted.only([name]) for name in given]
     if lacking := [one for one in alone if not fitting(one)]:
         return [said for one in lacking for said in refusals(KNOWN[0], one)]
     sizes = range(2, len(given) + 1)
     groups = (names for size in sizes for names in itertools.combinations(given, size))
-    apart = [names for names in groups if not fitting(wanted.alone(names))]
+    conflicts = [names for names in groups if not fitting(wanted.only(names))]
     # Whatever contains two that exclude each other says no more than those two.
-    apart = [names for names in apart if len(names) == len(apart[0])]
-    both = "both " if apart and len(apart[0]) == 2 else ""  # noqa: PLR2004 a pair
+    conflicts = [names for names in conflicts if len(names) == len(conflicts[0])]
+    both = "both " if conflicts and len(conflicts[0]) == 2 else ""  # noqa: PLR2004 a pair
     return [
-        f"no release goes with {both}{' and '.join(map(wanted.part, names))}"
-        f"{_pythons(wanted, names)}"
-        for names in apart
+        f"no release goes with {both}{' and '.join(map(wanted.label, names))}"
+        f"{_python_range(wanted, names)}"
+        for names in conflicts
     ]
 
 
-def _pythons(wanted: Wish, names: Sequence[str]) -> str:
+def _python_range(wanted: Wish, names: Sequence[str]) -> str:
     """Say which Pythons go with all but the Python of the named parts of a wish."""
     if "python" not in names:
         return ""
-    releases = fitting(wanted.alone(name for name in names if name != "python"))
+    releases = fitting(wanted.only(name for name in names if name != "python"))
     ranges = [known for release in releases if (known := compatibility.python(release))]
     least = min((known.least for known in ranges), key=version_numbers)
     most = max((known.most for known in ranges), key=version_numbers)
     return f", which goes with Python {least} to {most}"
 
 
-def _unknown(wanted: Wish) -> Iterator[str]:
+def _beyond_tables(wanted: Wish) -> Iterator[str]:
     """Say which parts of a wish lie behind the end of a table: they may exist."""
     newest = KNOWN[0]
     if wanted.release and Release.parse(wanted.release) > newest:
@@ -169,7 +169,7 @@ def _unknown(wanted: Wish) -> Iterator[str]:
     if is_older(wanted.macos, oldest):
         yield f"macOS {wanted.macos} is unknown: the oldest wheels are for macOS {oldest}"
     last = compatibility.cudas()[-1]
-    if said := _no_toolkit(wanted.cuda):
+    if said := _unknown_cuda(wanted.cuda):
         yield said
     if wanted.gpu and is_older(last.capabilities[1], wanted.gpu):
         yield (
@@ -186,7 +186,7 @@ def _oldest_macos(releases: Sequence[Release], machine: str) -> str:
     return min(found, key=version_numbers, default="")
 
 
-def _nearest(wanted: Wish) -> Iterator[str]:
+def _nearest_release(wanted: Wish) -> Iterator[str]:
     """Name the nearest release that fits the rest of a wish, or the rest without some parts."""
     order = ("release", "cuda", "python", "driver", "gpu")
     given = [name for name in order if vars(wanted)[name]]
@@ -197,14 +197,14 @@ def _nearest(wanted: Wish) -> Iterator[str]:
             asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
             place = KNOWN.index(asked) if asked in KNOWN else 0
             near = min(found, key=lambda release: abs(KNOWN.index(release) - place))
-            others = " and ".join(wanted.part(name) for name in names if name != "release")
+            others = " and ".join(wanted.label(name) for name in names if name != "release")
             dropped = f"if you drop {others}, " if others else ""
             yield f"{dropped}the nearest release that fits is TensorFlow {near}"
             return
 
 
 @functools.cache
-def _cudas(release: Release) -> list[compatibility.Cuda]:
+def _buildable_cudas(release: Release) -> list[compatibility.Cuda]:
     """Return the CUDAs that a release can be built with: the one that was tested, then by age.
 
     They are of the major version that was tested, or among those that Bazel may download.
@@ -224,7 +224,7 @@ def toolkit_for(wanted: Wish, release: Release) -> compatibility.Cuda | None:
     """Return the CUDA to build a release with; None if none serves, or none is wanted."""
     if not (wanted.gpu or wanted.cuda):
         return None
-    rows = (row for row in _cudas(release) if is_of_line(row.version, wanted.cuda))
+    rows = (row for row in _buildable_cudas(release) if is_of_line(row.version, wanted.cuda))
     return next((row for row in rows if not misfit(row, wanted)), None)
 
 

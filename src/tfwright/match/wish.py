@@ -12,7 +12,7 @@ from tfwright.facts import gpus
 from tfwright.facts.compatibility import LEVELS
 from tfwright.host import cuda
 from tfwright.host.probes import Host
-from tfwright.printable import guess
+from tfwright.printable import did_you_mean
 from tfwright.tools import json_text
 
 
@@ -86,19 +86,19 @@ class Wish:
     named: str = ""
     """The name that the GPU was given by, and where its compute capability is from."""
 
-    def part(self, name: str) -> str:
+    def label(self, name: str) -> str:
         """Return a part as people say it: ``Python 3.6``."""
         if (name, self.glibc) == ("glibc", "none"):
             return "musl instead of glibc"
         return f"{_PARTS[name].title}{vars(self)[name]}"
 
-    def alone(self, names: Iterable[str]) -> "Wish":
+    def only(self, names: Iterable[str]) -> "Wish":
         """Return some parts of it, without the others."""
         return Wish(**{name: vars(self)[name] for name in names})
 
     def __str__(self) -> str:
         given = (name for name, value in vars(self).items() if value and name != "named")
-        return ", ".join(map(self.part, given))
+        return ", ".join(map(self.label, given))
 
 
 def of_options(options: Mapping[str, str], host: Host, release: str = "") -> Wish:
@@ -109,7 +109,7 @@ def of_options(options: Mapping[str, str], host: Host, release: str = "") -> Wis
     asked = {("system" if name == "os" else name): value for name, value in options.items()}
     asked["release"] = release
     if report := asked.pop("host", ""):
-        return reported(Path(report), **asked)
+        return of_report(Path(report), **asked)
     return wish(host, **asked)
 
 
@@ -128,8 +128,8 @@ def wish(host: Host | None, **asked: str) -> Wish:
         del wanted["gpu"]
     # Anything but a capability is taken for a name, such as "RTX 3090".
     elif "gpu" in wanted and not re.fullmatch(_PARTS["gpu"].form, wanted["gpu"], re.IGNORECASE):
-        wanted |= _named(wanted["gpu"])
-    wanted = {name: _read(name, value) for name, value in wanted.items()}
+        wanted |= _parts_of_gpu(wanted["gpu"])
+    wanted = {name: _normalized(name, value) for name, value in wanted.items()}
     system = wanted.get("system") or (host.system if host else "")
     if "machine" in wanted:
         x86, arm = _MACHINES.get(system, _MACHINES["Linux"])
@@ -151,11 +151,11 @@ def wish(host: Host | None, **asked: str) -> Wish:
         gpu = "" if for_cpu else next((gpu.capability for gpu in host.gpus), "")
         wanted = {"system": host.system, "machine": host.machine, "gpu": gpu} | wanted
     found = Wish(**wanted)
-    _insist_on_its_own(found, system)
+    _check_consistent(found, system)
     return found
 
 
-def _insist_on_its_own(found: Wish, system: str) -> None:
+def _check_consistent(found: Wish, system: str) -> None:
     """Raise RecipeError for a part of a wish that its system or machine does not have."""
     if found.cpu and found.machine.lower() not in {"", *X86}:
         said = f"--cpu is of x86-64, and the machine is {found.machine}"
@@ -166,7 +166,7 @@ def _insist_on_its_own(found: Wish, system: str) -> None:
             raise RecipeError(said, remedy=f"Leave out --{name}.")
 
 
-def _read(name: str, value: str) -> str:
+def _normalized(name: str, value: str) -> str:
     """Return a part of a wish as tfwright writes it: 3.12 for cp312, 12.8 for 12.8.1."""
     _, form, example = _PARTS.get(name, Part())
     if name == "python" and re.fullmatch(r"3\.\d+t", value):
@@ -196,7 +196,7 @@ def _release_of(release: str) -> str:
     return ".".join(map(str, exact.numbers))
 
 
-def _named(name: str) -> dict[str, str]:
+def _parts_of_gpu(name: str) -> dict[str, str]:
     """Look up a GPU by its name, and the source of its compute capability."""
     try:
         known = gpus.named(name)
@@ -227,7 +227,7 @@ def _named(name: str) -> dict[str, str]:
         # The number says more than the letters: a "GTX 4080" is an RTX 4080, not a GTX 480.
         number = set(re.findall(r"\d{3,}", name))
         same = [each for each in gpus.names() if number & set(each.split())]
-        meant = guess(name, same, 0) or guess(name, gpus.names())
+        meant = did_you_mean(name, same, 0) or did_you_mean(name, gpus.names())
         raise RecipeError(
             f"tfwright's list of {gpus.published()} has no NVIDIA GPU named {name!r}{meant}",
             remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
@@ -251,10 +251,10 @@ def of_wheels(wanted: Wish, host: Host) -> Wish:
         "driver": host.driver.value,
     }
     given = {name: value for name, value in vars(wanted).items() if value}
-    return Wish(**_loading(host.system, host.machine, seen) | given)
+    return Wish(**_loader_parts(host.system, host.machine, seen) | given)
 
 
-def reported(path: Path, **asked: str) -> Wish:
+def of_report(path: Path, **asked: str) -> Wish:
     """Return a wish for the host that a report is of, as `invoke doctor --json` prints it there.
 
     What is asked for besides wins. Raises RecipeError for a file that is no such report.
@@ -274,10 +274,10 @@ def reported(path: Path, **asked: str) -> Wish:
     gpu = re.search(r"compute capability (\d+\.\d)", seen.get("GPU", ""))
     known = {"system": system, "machine": machine, "gpu": gpu[1] if gpu else ""}
     given = {name: value for name, value in asked.items() if value}
-    return wish(None, **known | _loading(system, machine, seen) | given)
+    return wish(None, **known | _loader_parts(system, machine, seen) | given)
 
 
-def _loading(system: str, machine: str, seen: Mapping[str, str]) -> dict[str, str]:
+def _loader_parts(system: str, machine: str, seen: Mapping[str, str]) -> dict[str, str]:
     """Return the parts of a wish that decide which wheels load, of what doctor sees on a host."""
     has = seen.get("instruction sets", "").replace("avx512f", "avx512").split()
     # Every x86-64 CPU since 2006 has SSSE3, which is not among what is read.

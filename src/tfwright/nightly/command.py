@@ -8,7 +8,7 @@ from pathlib import Path
 
 from invoke import Context
 
-from tfwright.options import JSON, one_of, task
+from tfwright.options import JSON, check_exclusive, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -55,7 +55,7 @@ def nightly(
     from tfwright.terminal.console import Terminal
     from tfwright.terminal.text import tell
 
-    one_of(
+    check_exclusive(
         install=install,
         uninstall=uninstall,
         adapter=adapter,
@@ -65,7 +65,7 @@ def nightly(
     )
     # The timer itself runs `nightly` without options, so these two never meet a night.
     if install or uninstall:
-        one_of(install=install, uninstall=uninstall, json=json)
+        check_exclusive(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
     if adapter:
         text = page.adapter(adapter, recipe or "demo", image or page.IMAGE)

@@ -37,7 +37,7 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
         while not answers[field].strip():
             text.tell(f"{QUESTIONS[field][1]}:")
             # An empty line asks again; the end of the input cannot.
-            if (line := text.typed()) is None:
+            if (line := text.read_line()) is None:
                 raise RecipeError("No answer was given", remedy="Run the command again.")
             answers[field] = line
     return type(given)(**{field: value.strip() for field, value in answers.items()})
@@ -54,7 +54,7 @@ def show_tree(tree: Path, recipe: str, which: str) -> None:
         text.tell(f"  {kind}: {file}", text.WARNING)
     if left:
         text.tell("Make these changes by hand; delete git's marks, and each FILE.rej.")
-    text.then(f"invoke patch --recipe {recipe} --refresh {shell_word(which)} --write")
+    text.next_commands(f"invoke patch --recipe {recipe} --refresh {shell_word(which)} --write")
     print(tree)
 
 
@@ -72,5 +72,5 @@ def show_patch(written: "WrittenPatch", recipe: str = "") -> None:
         text.tell(f"  {name} comes later, and does not fit after it", text.WARNING)
     if written.unfit:
         first = shell_word(written.unfit[0])
-        text.then(f"invoke patch --recipe {recipe} --refresh {first}")
+        text.next_commands(f"invoke patch --recipe {recipe} --refresh {first}")
     print(written.path)

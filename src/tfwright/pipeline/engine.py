@@ -22,7 +22,7 @@ from tfwright.pipeline.stage import Known, Result, Results, Stage, Step, Writes
 from tfwright.pipeline.stages import PIPELINE, check, fetch
 from tfwright.pipeline.stages import source as sources
 from tfwright.pipeline.stamps import Took
-from tfwright.printable import guess
+from tfwright.printable import did_you_mean
 from tfwright.progress import SILENCE
 from tfwright.tools import disk, files
 from tfwright.tools.git.repository import GitRepository
@@ -69,7 +69,7 @@ def build(job: RecipeJob) -> Results:
         for stage in wanted_stages(job):
             decision = decide(stage, job, made, renew=True)
             if decision.kept:
-                job.listener.kept(stage.name)
+                job.listener.skipped(stage.name)
                 made[stage.makes] = decision.kept
                 continue
             # Before the run: what changes meanwhile must make the next build run the stage again.
@@ -346,7 +346,7 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     raise RecipeError(
-        f"Unknown stage {name!r}{guess(name, _stage_names())}",
+        f"Unknown stage {name!r}{did_you_mean(name, _stage_names())}",
         remedy=f"The stages are: {', '.join(_stage_names())}.",
     )
 

@@ -49,5 +49,5 @@ def show_port(port: "Port") -> None:
     else:
         text.tell("Nothing has to change before it can be built")
     argument = shell_word(str(port.path))
-    text.then(f"invoke build --recipe {argument} --until configure")
+    text.next_commands(f"invoke build --recipe {argument} --until configure")
     print(port.path)

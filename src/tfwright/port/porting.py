@@ -78,7 +78,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     if place.exists():
         raise RecipeError(f"{place} exists already", remedy=_moving(place))
     head = target.HEAD.format(old=old.recipe.name, to=wanted.name)
-    files.write(place, schemas.headed(head, path.read_text("utf-8"), place.parent))
+    files.write(place, schemas.with_comment(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
     try:
         porting.copy_documents(path, wanted.branch)
@@ -250,7 +250,7 @@ class _Porting:
             wanted = exact or ("" if limits.least else usual)
             sure = self._proven or (version == wanted if wanted else limits.least)
             return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
-        new = new_pins.bazel(release, texts)
+        new = new_pins.bazel_pin(release, texts)
         copies = [
             copy
             for copy in compatibility.bazel_copies()

@@ -39,7 +39,7 @@ def ask(question: "RecordedQuestion") -> str:
         default = question.default or "an empty line"
         text.tell(f"  answered with its default, {default}: no terminal to ask on")
         return ""
-    if (answer := text.typed()) is not None:
+    if (answer := text.read_line()) is not None:
         return answer
     raise RecipeError(
         f"The input ended before {question.variable} was answered",
@@ -51,9 +51,9 @@ def show_new(made: "NewRecipe") -> None:
     """Print what is left to decide; the new file on stdout."""
     for line in made.open:
         # With standard output for the path alone, a script can take it.
-        text.part(text.warning("  decide: "), line, indent=10)
+        text.labelled(text.warning("  decide: "), line, indent=10)
     argument = shell_word(str(made.path))
-    text.then(
+    text.next_commands(
         *([f"invoke pin --recipe {argument}"] if made.unpinned else []),
         f"invoke lint --recipe {argument}",
         f"invoke build --recipe {argument} --until configure",
@@ -69,7 +69,7 @@ def answer_for(prompt: "Prompt", default: str) -> str:
     shown = {"true": "Y/n", "false": "y/N"}.get(default, default) if prompt.yes_no else default
     while True:
         text.tell(f"{prompt.variable}: {prompt.wording} [{shown}]")
-        given = (text.typed() or "").strip()
+        given = (text.read_line() or "").strip()
         if not given:
             return default
         if not prompt.yes_no:
@@ -91,7 +91,7 @@ def show_recorded(recorded: "RecordedDialogue", recipe: str) -> None:
         text.tell(f"  [configure.bazelrc] {line}")
     if not (recorded.questions or recorded.answers or recorded.lines):
         text.tell("The recipe answers all that ./configure asks; nothing was written.")
-    text.then(f"invoke build --recipe {recipe} --until configure")
+    text.next_commands(f"invoke build --recipe {recipe} --until configure")
     print(recorded.path)
 
 

@@ -105,7 +105,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     texts = draft.pin_source(host_file)
     draft.pin_host()
     draft.name_packages(tree_files.setup_of(texts))
-    draft.bazel = pins.bazel(wanted.line, texts, bazel_version)
+    draft.bazel = pins.bazel_pin(wanted.line, texts, bazel_version)
     try:
         draft.answer(path, ask)
     except KeyboardInterrupt:
@@ -282,7 +282,7 @@ class _Draft:
                 "which the index keeps the last nights only; verify.requirements names what the "
                 "release wants instead. Patch setup.py to want the same"
             )
-        self.verifying += self.toolkit.of_pip(setup) if self.toolkit else []
+        self.verifying += self.toolkit.pip_packages(setup) if self.toolkit else []
         if not recipes.hermetic_python(self.wanted.line):
             building = tree_files.building(self.wanted.line, required)
             self.building = [name + version for name, version in building.items()]
@@ -304,7 +304,7 @@ class _Draft:
                 # From 2.18 on Bazel downloads CUDA, and the three have other names.
                 "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
             }
-            cuda, cudnn = toolkit.downloaded()
+            cuda, cudnn = toolkit.downloaded_versions()
             self.answers |= {
                 "HERMETIC_CUDA_VERSION": json.dumps(cuda),
                 "HERMETIC_CUDNN_VERSION": json.dumps(cudnn),
@@ -426,7 +426,7 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     recipes.read(str(path))
     text = verified.without_verified(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
-    files.write(target, schemas.headed(head, text, target.parent))
+    files.write(target, schemas.with_comment(head, text, target.parent))
     made = [target]
     for place, packages_of in copied_pins(path, target):
         made.append(place)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from invoke import Context
 
-from tfwright.options import JSON, WHEEL, file_of, task
+from tfwright.options import JSON, WHEEL, required_file, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -36,7 +36,7 @@ def smoke(
     from tfwright.terminal import console
     from tfwright.tools import files
 
-    file = file_of(wheel, "smoke")
+    file = required_file(wheel, "smoke")
     module = module or smoking.module_of(file)
     request = smoking.Request(file, host_file.read(), python, requirement, module)
     if report:

@@ -57,7 +57,7 @@ def write_report(report: SmokeReport, folder: Path) -> None:
             size: {name: one for name, own in curves.items() for one in own if one.size == size}
             for size in sizes
         },
-        "plot": sweep(speeds),
+        "plot": sweep_plot(speeds),
         "data": DATA,
     }
     files.write(folder / DATA, report.dump())
@@ -88,7 +88,7 @@ class SweepPlot(NamedTuple):
     """By device, the points of its line, across and down."""
 
 
-def sweep(curves: Mapping[str, Sequence[tuple[float, float]]]) -> SweepPlot | None:
+def sweep_plot(curves: Mapping[str, Sequence[tuple[float, float]]]) -> SweepPlot | None:
     """Return a plot of 560 by 260 SVG units of sizes and speeds by device; None without a point."""
     shown = {
         # The wheel's own code measured them: not every point has a place on such axes.
@@ -104,12 +104,12 @@ def sweep(curves: Mapping[str, Sequence[tuple[float, float]]]) -> SweepPlot | No
     # Speeds that are all one power of ten would leave an axis without a length.
     powers = [10.0**power for power in range(low, max(high, low + 1) + 1)]
 
-    def placed(value: float, axis: Sequence[float], start: float, end: float) -> float:
+    def position(value: float, axis: Sequence[float], start: float, end: float) -> float:
         span = math.log(axis[-1] / axis[0]) or 1.0
         return round(start + math.log(value / axis[0]) / span * (end - start), 1)
 
-    across = {size: placed(size, sizes, 60, 510) for size in sizes}
-    down = {speed: placed(speed, powers, 220, 10) for speed in (*speeds, *powers)}
+    across = {size: position(size, sizes, 60, 510) for size in sizes}
+    down = {speed: position(speed, powers, 220, 10) for speed in (*speeds, *powers)}
     return SweepPlot(
         {power: down[power] for power in powers},
         across,

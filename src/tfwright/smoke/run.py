@@ -74,7 +74,7 @@ class TrialOutcome:
     """The file with everything that it printed."""
 
 
-def program(name: str) -> Path:
+def program_path(name: str) -> Path:
     """Return a smoke program; raise RecipeError with the known names for any other."""
     if name not in ORDER:
         raise RecipeError(
@@ -101,7 +101,7 @@ def run(
     try:
         status = runner.attempt(command, log, remedy=UNSTARTED, timeout=seconds)
     except TimeoutError:
-        verdict = _failed(f"it hung, and was ended after {seconds:g} s")
+        verdict = _failed_verdict(f"it hung, and was ended after {seconds:g} s")
     else:
         verdict = _verdict(status, log, by_status=by_status)
     spent = time.monotonic() - start
@@ -110,7 +110,7 @@ def run(
     return TrialOutcome(name, verdict.status, reason, spent, verdict.numbers, str(log))
 
 
-def _failed(reason: str) -> ProgramVerdict:
+def _failed_verdict(reason: str) -> ProgramVerdict:
     return ProgramVerdict(status="failed", reason=reason, numbers={})
 
 
@@ -132,15 +132,17 @@ def _verdict(status: int, log: Path, *, by_status: bool) -> ProgramVerdict:
         # The real-time signals have no name.
         names = {each.value: each.name for each in signal.Signals}
         name = names.get(-status, f"signal {-status}")
-        return _failed(f"it crashed ({name}{after}): {cause}")
+        return _failed_verdict(f"it crashed ({name}{after}): {cause}")
     if by_status:
         said = [line for line in lines if line.strip()] or [f"exited with status {status}"]
         if status == 0:
             return ProgramVerdict(status="passed", reason=said[-1], numbers={})
-        return _failed(said[-1])
+        return _failed_verdict(said[-1])
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
-        return _failed(f"it came to no result (exit status {status}): {runner.last_line(log)}")
+        return _failed_verdict(
+            f"it came to no result (exit status {status}): {runner.last_line(log)}"
+        )
     return printed
 
 
@@ -174,7 +176,7 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
     return {}
 
 
-def sources(stores: Sequence[Path], pins: Sequence[str]) -> tuple[str, ...]:
+def pip_sources(stores: Sequence[Path], pins: Sequence[str]) -> tuple[str, ...]:
     """Return where pip finds a wheel's packages in vaults: without pins nothing of it is there."""
     return packages.offline(stores) if pins else ("--no-deps", "--no-index")
 
@@ -200,13 +202,13 @@ class WheelVenv:
         command = package_clients.pip(self.python, *arguments, cwd=self.place.parent)
         return replace(command, env=clean_environment(home, self.programs))
 
-    def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
+    def python_command(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""
         # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
         env = clean_environment(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
 
-    def refused(
+    def trial_error(
         self, wheel: str, outcome: TrialOutcome, command: tuple[str, ...] = ()
     ) -> WheelError:
         """Return the error that a wheel failed in something that was done with it."""

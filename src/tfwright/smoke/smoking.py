@@ -64,7 +64,7 @@ class Request:
     @property
     def sources(self) -> tuple[str, ...]:
         """Options that say where pip looks for packages."""
-        return run.sources(self.stores, self.requirements) if self.stores else ()
+        return run.pip_sources(self.stores, self.requirements) if self.stores else ()
 
     @property
     def place(self) -> Path:
@@ -122,18 +122,18 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
     the file is not a wheel or not for the target Python, HostError if that Python is missing,
     SupplyError if pip cannot install what the wheel needs.
     """
-    interpreter, version = target(request)
+    interpreter, version = target_python(request)
     bounds = bounds_for(request)
     # pip would unpack a hostile archive too: look at its members before any venv is made.
     with archive.opened(request.wheel):
         pass
     with file_lock.locked(request.place / "lock", f"smoke {request.wheel.name}"):
         seconds = _install(request, interpreter, version, bounds)
-        installed = _installed(request)
+        installed = _installed_pins(request)
         count = "1 package" if len(installed) == 1 else f"{len(installed)} packages"
         outcomes = [TrialOutcome("install", "passed", count, seconds)]
         on_outcome(outcomes[0])
-        for outcome in _outcomes(request):
+        for outcome in _run_programs(request):
             on_outcome(outcome)
             outcomes.append(outcome)
         report = SmokeReport(
@@ -142,7 +142,7 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
             size=request.wheel.stat().st_size,
             module=request.module,
             python=version,
-            machine=machine(),
+            machine=describe_machine(),
             at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             requirements=(*request.requirements, *bounds),
             installed=installed,
@@ -159,16 +159,16 @@ def check_passed(request: Request, report: SmokeReport) -> None:
     """Raise WheelError with the first thing that failed."""
     # The first failure usually causes the others: without the import, nothing else works.
     for outcome in report.failures:
-        raise request.venv.refused(report.wheel, outcome)
+        raise request.venv.trial_error(report.wheel, outcome)
 
 
-def target(request: Request) -> tuple[Path, str]:
+def target_python(request: Request) -> tuple[Path, str]:
     """Return the interpreter that a wheel is tried with, and its full version.
 
     Raises WheelError if the wheel is missing or its name does not say what it is for, HostError
     if no such Python is here.
     """
-    versions = tagged(request.wheel)
+    versions = pythons_in_name(request.wheel)
     if request.python:
         versions = [request.python]
     for version in versions:
@@ -189,7 +189,7 @@ def target(request: Request) -> tuple[Path, str]:
     )
 
 
-def tagged(wheel: Path) -> list[str]:
+def pythons_in_name(wheel: Path) -> list[str]:
     """Return the Pythons that a wheel's name asks for, the newest first; ``any`` if it takes any.
 
     Raises WheelError if the wheel is missing, or its name does not say what it is for.
@@ -198,13 +198,13 @@ def tagged(wheel: Path) -> list[str]:
     # "cp39" asks for Python 3.9; "py3" and "abi3" tags accept more than one.
     exact = {
         re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter)
-        for tag in _parsed(wheel)[1]
+        for tag in _version_and_tags(wheel)[1]
         if re.fullmatch(r"cp\d\d+", tag.interpreter)
     }
     return sorted(exact, key=Version, reverse=True) or ["any"]
 
 
-def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
+def _version_and_tags(wheel: Path) -> tuple[Version, frozenset[Tag]]:
     """Return the version and the tags in a wheel's name."""
     try:
         _, version, _, tags = parse_wheel_filename(wheel.name)
@@ -245,7 +245,7 @@ def bounds_for(request: Request) -> tuple[str, ...]:
     # The bounds are known for TensorFlow; another module brings its own metadata.
     if request.module != "tensorflow":
         return ()
-    known = compatibility.package_bounds(str(_parsed(request.wheel)[0]))
+    known = compatibility.package_bounds(str(_version_and_tags(request.wheel)[0]))
     # The user's own requirement wins: two lines for one package would contradict.
     return tuple(line for line in known if packages.name_of(line) not in named)
 
@@ -265,18 +265,18 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     else:
         first = [pip] if (pip := pips.instead(place, version, log)) else []
     if first:
-        _pip(request, log, *first)
+        _pip_install(request, log, *first)
     # Constraints bound a package only if something requires it; they install nothing.
     constraints = place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
     # The wheel first: then 'tensorflow-gpu[and-cuda]' is an extra of it, and not of the index's.
     what = (wheel, *request.requirements, "--constraint", str(constraints))
-    _pip(request, logs / "install.log", *what)
+    _pip_install(request, logs / "install.log", *what)
     return time.monotonic() - start
 
 
-def _pip(request: Request, log: Path, *what: str) -> None:
+def _pip_install(request: Request, log: Path, *what: str) -> None:
     """Let the pip of the venv install something.
 
     Among sources and wheels it prefers wheels: for an old Python, the newest grpcio would have to
@@ -299,7 +299,7 @@ def _pip(request: Request, log: Path, *what: str) -> None:
         ) from fault
 
 
-def _installed(request: Request) -> tuple[str, ...]:
+def _installed_pins(request: Request) -> tuple[str, ...]:
     """List what is in a venv, but for the wheel itself, which pip names by its path."""
     command = request.venv.pip_offline(request.place, "freeze")
     printed = runner.run(
@@ -311,7 +311,7 @@ def _installed(request: Request) -> tuple[str, ...]:
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
 
 
-def _outcomes(request: Request) -> Iterator[TrialOutcome]:
+def _run_programs(request: Request) -> Iterator[TrialOutcome]:
     """Run the programs; those that need the module are skipped once it did not import."""
     given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
     # A home of its own: programs compile GPU kernels into ~/.nv and read ~/.keras.
@@ -321,8 +321,8 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     # Every program runs on its own, so a crash ends only its own process.
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
-            program = str(run.program(name))
-            command = request.venv.execution(program, request.module, home=user, extra=given)
+            program = str(run.program_path(name))
+            command = request.venv.python_command(program, request.module, home=user, extra=given)
             outcome = run.run(name, command, request.place / f"logs/{name}.log")
         else:
             outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
@@ -330,7 +330,7 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
         yield outcome
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Describe this machine in a line: what may make a program fast, slow or fail."""
     host = probes.here()
     parts = [

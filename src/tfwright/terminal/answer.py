@@ -38,7 +38,7 @@ Shown = Answer[Any] | None
 
 def print_json(value: object) -> None:
     """Print a value, with all models that it holds, as one document."""
-    print(as_started(json.dumps(plain(value), indent=2)))
+    print(as_started(json.dumps(json_value(value), indent=2)))
 
 
 def fault_data(fault: TfwrightError, resume: str = "") -> dict[str, object]:
@@ -60,7 +60,7 @@ def fault_data(fault: TfwrightError, resume: str = "") -> dict[str, object]:
     }
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 any model
+def json_value(value: Any) -> Any:  # noqa: ANN401 any model
     """Return a value as JSON can hold it: models as objects of their fields, paths as texts."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -72,9 +72,9 @@ def plain(value: Any) -> Any:  # noqa: ANN401 any model
     elif dataclasses.is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): plain(held) for name, held in value.items()}
+        return {str(name): json_value(held) for name, held in value.items()}
     if isinstance(value, set | frozenset):
-        return [plain(held) for held in sorted(value)]
+        return [json_value(held) for held in sorted(value)]
     if isinstance(value, Iterable):
-        return [plain(held) for held in value]
+        return [json_value(held) for held in value]
     return str(value)

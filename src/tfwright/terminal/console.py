@@ -41,7 +41,7 @@ class Terminal(Listener):
         self._close()
         self._shown = Waiting(stage)
 
-    def kept(self, stage: str) -> None:
+    def skipped(self, stage: str) -> None:
         """Show that a stage was skipped, because what it made before still holds."""
         tell(f"  {stage:<10} kept", text.DETAIL)
 
@@ -63,7 +63,7 @@ class Terminal(Listener):
         self._close()
         # Only builds have stages.
         lead = f"  {self._stage:<10} - " if self._stage else "  - "
-        text.part(text.warning(lead), text_of_note, len(lead))
+        text.labelled(text.warning(lead), text_of_note, len(lead))
         if silent:
             self._shown = Waiting(self._stage)
 
@@ -74,18 +74,18 @@ class Terminal(Listener):
         # In a CI log a redrawn line would be thousands of lines.
         if not sys.stderr.isatty():
             now = time.monotonic()
-            done, said = self._heard.get(progress.unit, (progress.done + 1, now))
+            done, last_line = self._heard.get(progress.unit, (progress.done + 1, now))
             # Other work begins, and one that is over soon needs no line.
             if progress.done < done:
-                said = now
-            elif now - said >= LINE_SECONDS:
-                said = now
+                last_line = now
+            elif now - last_line >= LINE_SECONDS:
+                last_line = now
                 known = ", ".join(measures(progress))
                 doing = f": {progress.doing}" if progress.doing else ""
                 # Only builds have stages.
                 lead = f"  {self._stage:<10} " if self._stage else "    "
                 tell(f"{lead}{known}{doing}")
-            self._heard[progress.unit] = progress.done, said
+            self._heard[progress.unit] = progress.done, last_line
         elif progress.unit == "actions":
             if not isinstance(self._shown, Foot):
                 self._close()
@@ -132,7 +132,7 @@ def working(doing: str) -> AbstractContextManager[object]:
 
 
 @contextmanager
-def ending_gently() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """Let SIGTERM end the block as Ctrl-C does, so that a service's stop leaves nothing running."""
 
     # The handlers of Ctrl-C then stop children and remove half-made files for both.
@@ -146,7 +146,7 @@ def ending_gently() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def explain(
+def show_error(
     fault: TfwrightError, resume: str = "", show_cause: Callable[[Evidence], None] | None = None
 ) -> None:
     """Write an error: what happened, what to do, where to look, how to resume.
@@ -156,13 +156,13 @@ def explain(
     evidence = fault.evidence
     stage = f" in {fault.stage}" if fault.stage else ""
     text.line(to=sys.stderr)
-    text.part(text.bad(f"Failed{stage}: "), fault.what, 4)
+    text.labelled(text.bad(f"Failed{stage}: "), fault.what, 4)
     # The lines of the log come first: they are what happened.
     for row in evidence.lines:
         tell(f"    | {row}", text.DETAIL)
-    text.part("  do:", fault.remedy)
+    text.labelled("  do:", fault.remedy)
     if evidence.where:
-        text.part("  where:", evidence.where)
+        text.labelled("  where:", evidence.where)
     if evidence.command:
         status = f"  (status {evidence.status})" if evidence.status is not None else ""
         ran = f"  ran:    {shlex.join(evidence.command)}{status}"
@@ -175,7 +175,7 @@ def explain(
         tell(f"  resume: {resume}", whole=True)
 
 
-def interrupted(resume: str = "") -> None:
+def show_interrupted(resume: str = "") -> None:
     """Say that the user stopped the build, and that nothing is lost."""
     # Only builds have stages; a lint or a pin begins again.
     tell("\nStopped; finished stages are kept." if resume else "\nStopped.")

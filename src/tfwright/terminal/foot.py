@@ -23,7 +23,7 @@ class _Drawn:
 
     _live: "Live | None" = None
 
-    def _shown(self, **refresh: Any) -> "Live":  # noqa: ANN401 rich's
+    def _start_live(self, **refresh: Any) -> "Live":  # noqa: ANN401 rich's
         """Begin to draw it; return what takes its content."""
         from rich.live import Live
 
@@ -65,7 +65,7 @@ class Foot(_Drawn):
         available = text.width(sys.stderr) or 80
         rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, available)]
         # Refreshed by hand: a thread of its own would draw while another program writes.
-        live = self._live or self._shown(auto_refresh=False)
+        live = self._live or self._start_live(auto_refresh=False)
         live.update(Text("\n").join(rows), refresh=True)
 
 
@@ -84,7 +84,7 @@ class Waiting(_Drawn):
             progress.TimeElapsedColumn(),
         )
         moving.add_task("")
-        self._shown(refresh_per_second=2).update(moving, refresh=True)
+        self._start_live(refresh_per_second=2).update(moving, refresh=True)
 
 
 def rows_of(stage: str, progress: Progress, available: int) -> list[tuple[Part, ...]]:

@@ -67,7 +67,7 @@ def install(
 
     from tfwright.terminal import completion
 
-    printable.started_as(started_as, list(itertools.chain(*groups.values())), pages)
+    printable.name_program(started_as, list(itertools.chain(*groups.values())), pages)
     # Before the first line is printed, and before the first file is opened.
     streams.make_safe()
     # Kept, since the replacement ends by calling it.
@@ -79,7 +79,7 @@ def install(
         line = CommandLine(program)
         line.take_help_as_option()
         line.refuse_unknown(replaced)
-        line.lead_to_help()
+        line.accept_help_anywhere()
         line.refuse_without_value()
         line.name_optional_word()
         whole = program.collection
@@ -93,7 +93,7 @@ def install(
             parse(program)
         except ParseError as fault:
             # invoke would print what was typed as it is, escape sequences included.
-            line.refuse(*line.explained(fault))
+            line.refuse(*line.fault_and_remedy(fault))
         except ValueError as fault:
             # An option that takes a number got something else; int() quotes it at the end.
             typed = str(fault).rpartition(": ")[2]
@@ -142,13 +142,13 @@ class CommandLine:
         from tfwright.errors import RecipeError
         from tfwright.terminal import answer, console
 
-        fault = RecipeError(what, remedy=remedy or self.options_of(self.command))
-        console.explain(fault)
+        fault = RecipeError(what, remedy=remedy or self.default_remedy(self.command))
+        console.show_error(fault)
         if JSON in sys.argv:
             answer.print_json(answer.fault_data(fault))
         sys.exit(fault.exit_status)
 
-    def options_of(self, command: str) -> str:
+    def default_remedy(self, command: str) -> str:
         """Return the remedy of last resort."""
         # Without a command, what was typed is an option that invoke itself would have to know.
         if not command:
@@ -182,7 +182,7 @@ class CommandLine:
             remedy = f"Use '{replaced[word]}' instead."
         self.refuse(f"Unknown command '{word}'", remedy)
 
-    def lead_to_help(self) -> None:
+    def accept_help_anywhere(self) -> None:
         """Take --help as a question wherever it stands, also where a command expects a file."""
         # What stands behind "--" belongs to a program that the command starts.
         options = itertools.takewhile(lambda word: word != "--", self.words)
@@ -210,12 +210,12 @@ class CommandLine:
                 self.words.insert(place, f"--{optional[0]}")
                 return
 
-    def explained(self, fault: "ParseError") -> tuple[str, str]:
+    def fault_and_remedy(self, fault: "ParseError") -> tuple[str, str]:
         """Return what is wrong with a command line and what to do, from invoke's own message."""
         message = str(fault)
         context: Any = fault.context
         command = (context.name if context else None) or ""
-        remedy = self.options_of(command)
+        remedy = self.default_remedy(command)
         if found := re.fullmatch(r"No idea what (.*) is!", message, re.DOTALL):
             import ast
 

@@ -26,8 +26,8 @@ def make_safe() -> None:
     open_closed_descriptors()
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 to the end
-    sys.stdout = _safe(sys.stdout, sys.__stdout__, 1)
-    sys.stderr = _safe(sys.stderr, sys.__stderr__, 2)
+    sys.stdout = _safe_stream(sys.stdout, sys.__stdout__, 1)
+    sys.stderr = _safe_stream(sys.stderr, sys.__stderr__, 2)
 
 
 def open_closed_descriptors() -> None:
@@ -42,7 +42,7 @@ def open_closed_descriptors() -> None:
     os.close(descriptor)
 
 
-def _safe(stream: TextIO | None, original: TextIO | None, number: int) -> TextIO:
+def _safe_stream(stream: TextIO | None, original: TextIO | None, number: int) -> TextIO:
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 the same
     # What a test put in its place stays.
@@ -76,11 +76,11 @@ class _Descriptor(io.FileIO):
         except OSError as fault:
             # Also what Python flushes at exit must not fail a second time.
             self._lost = True
-            _end(self.fileno(), fault)
+            _exit(self.fileno(), fault)
         return written
 
 
-def _end(number: int, fault: OSError) -> NoReturn:
+def _exit(number: int, fault: OSError) -> NoReturn:
     """End the program; SystemExit, since no handler of errors may go on without its output."""
     if fault.errno == errno.EPIPE:
         raise SystemExit(READER_GONE_STATUS)
@@ -88,7 +88,7 @@ def _end(number: int, fault: OSError) -> NoReturn:
         from tfwright.errors import HostError
         from tfwright.terminal import console
 
-        console.explain(
+        console.show_error(
             HostError(
                 f"Standard output could not be written: {fault.strerror}",
                 remedy="Make room where it leads to, or send it elsewhere.",

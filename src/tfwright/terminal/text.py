@@ -81,7 +81,7 @@ def line(
     stream = to or sys.stdout
     shown = [_styled(part) for part in parts]
     available = None if whole else width(stream)
-    rows = [shown] if available is None else _rows_of(shown, available, hang)
+    rows = [shown] if available is None else _broken_line(shown, available, hang)
     # A line behind a display that is redrawn would be torn by it.
     while _drawn:
         _drawn.pop()()
@@ -136,7 +136,9 @@ def before_next_line(remove: Callable[[], None]) -> None:
     _drawn.append(remove)
 
 
-def _rows_of(parts: Sequence[Styled], available: int, hang: int | None) -> Iterator[list[Styled]]:
+def _broken_line(
+    parts: Sequence[Styled], available: int, hang: int | None
+) -> Iterator[list[Styled]]:
     """Break a line of parts into as many as fit in `available`; no word is broken."""
     whole = "".join(part.text for part in parts)
     # textwrap takes these for blanks, and what it returns could not be found again.
@@ -194,13 +196,13 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
         lead = Styled("")
 
 
-def then(*commands: str) -> None:
+def next_commands(*commands: str) -> None:
     """Write the commands that come next, each whole, however long: they are there to be copied."""
     for number, command in enumerate(commands):
         tell(f"{'' if number else 'Then:':<5} {command}", whole=True)
 
 
-def typed() -> str | None:
+def read_line() -> str | None:
     """Return the line that a person types; None at the end of the input."""
     while line := sys.stdin.readline():
         answer = line.rstrip("\n")
@@ -211,7 +213,7 @@ def typed() -> str | None:
     return None
 
 
-def part(label: Part, sentence: str, indent: int = LABEL) -> None:
+def labelled(label: Part, sentence: str, indent: int = LABEL) -> None:
     """Write a labelled part of an error, finding or note to standard error.
 
     Paths below the working directory are shown relative to it.
@@ -257,7 +259,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, empty: s
         # One long text must not push a whole column out of sight.
         widths = [max(length for length in each if length <= WIDE) for each in lengths]
     else:
-        widths = fitted(columns, [max(each) for each in lengths], available)
+        widths = column_widths(columns, [max(each) for each in lengths], available)
     for row in shown:
         parts: list[Styled] = []
         for column, cell, wide in zip(columns, row, widths, strict=True):
@@ -277,7 +279,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, empty: s
         line(detail(f"too narrow for: {named}"))
 
 
-def fitted(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
+def column_widths(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
     """Return the width of each column within `available` characters; 0 for one that is left out."""
     widths = [0] * len(columns)
 

@@ -2,7 +2,7 @@
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, job_of, one_of, task
+from tfwright.options import JSON, RECIPE, check_exclusive, job_of, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -34,7 +34,7 @@ def vault(
     from tfwright.toolkit import tree
     from tfwright.vault import page, usage, verification
 
-    one_of(verify=verify or repair, gc=gc, links=links)
+    check_exclusive(verify=verify or repair, gc=gc, links=links)
     # The vault is shared by all recipes, so only --links asks for one. A wrong name is refused.
     if recipe:
         recipes.find(recipe)

@@ -56,7 +56,7 @@ def show_lock(path: Path, lock: "Lock") -> None:
             text.WARNING,
         )
     others = other_paths(path.with_suffix(".toml"))
-    text.then(*(f"invoke lock --recipe {shell_word(str(other))}" for other in others))
+    text.next_commands(*(f"invoke lock --recipe {shell_word(str(other))}" for other in others))
     print(path)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from invoke import Context
 
-from tfwright.options import JSON, MACHINE, file_of, one_of, task
+from tfwright.options import JSON, MACHINE, check_exclusive, required_file, task
 from tfwright.terminal.answer import Answer, Shown
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def compare(_: Context, first: str, second: str) -> Shown:
     from tfwright.wheel import page
     from tfwright.wheel.compare import comparison
 
-    found = comparison.compare(file_of(first, "compare"), file_of(second, "compare"))
+    found = comparison.compare(required_file(first, "compare"), required_file(second, "compare"))
     return Answer(
         found,
         page.show_comparison,
@@ -69,7 +69,7 @@ def inspect(
         from tfwright.match import page as match_page
         from tfwright.match import wish as wishes
 
-        one_of(here=here, host=machine["host"])
+        check_exclusive(here=here, host=machine["host"])
         host = probes.here()
         wanted = wishes.of_options(machine, host)
         if here:
@@ -95,7 +95,7 @@ def _file(wheel: str) -> Iterator[Path]:
     from tfwright.tools.http import client, downloads
 
     if not client.on_the_web(wheel):
-        yield file_of(wheel, "inspect")
+        yield required_file(wheel, "inspect")
         return
     # The name decides the tags; a page of an index adds the checksum behind a #.
     name = PurePosixPath(unquote(urlsplit(wheel).path)).name

@@ -13,7 +13,7 @@ from tests.making import Read
 from tests.tools.process.test_pseudo_terminal import needs_system_calls, state_of
 
 from tfwright.errors import RecipeError, ToolError
-from tfwright.terminal.console import explain
+from tfwright.terminal.console import show_error
 from tfwright.tools.process import dialogue, pseudo_terminal
 from tfwright.tools.process.command import Command
 
@@ -80,7 +80,7 @@ def test_a_program_that_neither_asks_nor_ends_is_an_error_with_a_remedy(
 ) -> None:
     with fails(ToolError, "nothing", "timeout") as caught:
         converse(code, tmp_path, timeout=0.4)
-    explain(caught.value)
+    show_error(caught.value)
     assert "asked nothing" in err()
 
 

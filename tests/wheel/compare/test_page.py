@@ -4,7 +4,7 @@ from tests.making import Read
 
 from tfwright.build import page as build_page
 from tfwright.build.reproduce import Reproduction
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 from tfwright.wheel import page
 from tfwright.wheel.compare.comparison import Comparison, Difference, Side
 
@@ -31,7 +31,7 @@ def test_no_more_of_a_group_is_told_than_is_read_and_all_of_it_to_machines(out: 
     )
     page.show_comparison(Comparison(*SIDES, differences=many))
     assert out().endswith("  and 3 more differences; --json lists all\n")
-    assert len(plain(Comparison(*SIDES, differences=many))["differences"]) == len(many)
+    assert len(json_value(Comparison(*SIDES, differences=many))["differences"]) == len(many)
 
 
 def test_the_same_wheels_are_said_to_be_so_with_their_digest(out: Read) -> None:

@@ -10,7 +10,7 @@ from tests.libraries import X86_64, compile_library, fat_binary, macho
 from tests.making import Maker, Read
 
 from tfwright.errors import WheelError
-from tfwright.terminal.answer import plain
+from tfwright.terminal.answer import json_value
 from tfwright.wheel import archive, page, record
 from tfwright.wheel.binary.cpu import Cpu, Use
 from tfwright.wheel.binary.elf import LibraryPart, VersionRequirement
@@ -310,7 +310,7 @@ def test_a_report_is_shown_as_a_table_and_as_json(out: Read) -> None:
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
     assert "note: It is small." in shown
-    (linux, _) = plain(report)["libraries"]
+    (linux, _) = json_value(report)["libraries"]
     assert linux["parts"][0]["requires"]["GLIBC"]["version"] == "2.12"
 
 

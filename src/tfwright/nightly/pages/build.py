@@ -75,7 +75,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "forge": forge,
         "statement": statement,
         "root": "../../",
-        "plot": smoke.sweep(build.sweep),
+        "plot": smoke.sweep_plot(build.sweep),
         "timeline": charts.compare_profiles(folder / build.profile, earlier),
         "logs": shown_logs(build, folder),
         "last_good": last_good,

@@ -158,19 +158,21 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     pip, others = pips.apart((*table.requirements, *table.plugins))
     stores, trials = job.places.stores, list[Trial]()
     if pip:
-        trials.append(Trial("install pip", _pip_install(job, *trying.sources(stores, pip), *pip)))
-    where = trying.sources(stores, others)
+        trials.append(
+            Trial("install pip", _pip_install(job, *trying.pip_sources(stores, pip), *pip))
+        )
+    where = trying.pip_sources(stores, others)
     trials.append(Trial("install", _pip_install(job, *where, wheel, *others)))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
-        command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
+        command = venv.python_command("-c", f"import {module}", home=home, extra=table.env)
         trials.append(Trial(f"import {module}", command, trying.SECONDS))
     for name in table.tests:
-        command = venv.execution(str(_test_copy(job, name)), home=home, extra=table.env)
+        command = venv.python_command(str(_test_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
     for name in table.smoke:
-        program = str(trying.program(name))
-        command = venv.execution(program, table.module, home=home, extra=table.env)
+        program = str(trying.program_path(name))
+        command = venv.python_command(program, table.module, home=home, extra=table.env)
         trials.append(Trial(f"smoke {name}", command, trying.SECONDS, by_status=False))
     return trials
 
@@ -210,7 +212,7 @@ def _run_trial(job: Job, wheel: Path, trial: Trial) -> Check:
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
     outcome = trying.run(trial.name, trial.command, log, trial.seconds, by_status=trial.by_status)
     if outcome.status == "failed":
-        raise _venv(job).refused(wheel.name, outcome, trial.command.argv)
+        raise _venv(job).trial_error(wheel.name, outcome, trial.command.argv)
     return Check(name=trial.name, passed=outcome.status == "passed", detail=outcome.reason)
 
 
