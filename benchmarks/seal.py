@@ -59,7 +59,7 @@ def timed(work: Callable[[], None]) -> float:
 
 def seal(wheel: Path, target: Path) -> None:
     """Seal the wheel as the seal stage does."""
-    with archive.opened(wheel) as opened, target.open("wb") as stream:
+    with archive.open_wheel(wheel) as opened, target.open("wb") as stream:
         sealing.seal(opened, stream, EPOCH, {})
 
 

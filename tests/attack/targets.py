@@ -124,7 +124,7 @@ def inspected(path: Path) -> None:
 def compared(content: bytes) -> object:
     """Compare a damaged library with a sound one."""
     sound = (CORPUS / "elf-code").read_bytes()
-    return comparison.content("a.so", sound, content)
+    return comparison.content_difference("a.so", sound, content)
 
 
 def unpacking_by(unpack: Callable[[Path, Path], object]) -> Callable[[Path], None]:
@@ -241,11 +241,13 @@ directory = "/shared/tfwright"
 options = ["--partition=long"]
 """
 TARGETS = {
-    "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
+    "elf": Target(elf.read, corpus("elf-*"), (ValueError,)),
     "mach-o": Target(macho.read, corpus("macho-*"), (ValueError,)),
     "fat binary": Target(fatbin.architectures, corpus("fatbin-*"), (ValueError,)),
-    "registered operations": Target(by_path(library.stub, "a.so"), corpus("elf-*"), (ValueError,)),
-    "NCCL's version": Target(library.nccl, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]),
+    "registered operations": Target(
+        by_path(library.stub_reason, "a.so"), corpus("elf-*"), (ValueError,)
+    ),
+    "NCCL's version": Target(library.nccl_version, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]),
     "directories of the host": Target(
         leaking, lambda: [b"\0/home/me/a.cc\0/srv/out/a.cc\0-I/srv/out\0"]
     ),
@@ -264,7 +266,7 @@ TARGETS = {
         member(f"{INFO}/WHEEL", tags.stated_tags), lambda: [b"Wheel-Version: 1.0\nTag: a.b-c-d\n"]
     ),
     "build_info": Target(
-        member("small/platform/build_info.py", cuda.stated),
+        member("small/platform/build_info.py", cuda.build_info_texts),
         lambda: [b"build_info = {'cuda_version': '9.0'}\nx = ('a', 1)\n"],
     ),
     "build record": Target(

@@ -223,7 +223,7 @@ def test_a_host_that_is_as_the_record_says_gets_no_notice(
 ) -> None:
     facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
     here = host_facts.for_record(job.recipe, job.host_file, facts)
-    same = record.changed(found=here, sealer=sealing.sealer())
+    same = record.changed(found=here, sealer=sealing.this_sealer())
     assert reproduction.host_changes(job, holding(original, same)) == []
 
 

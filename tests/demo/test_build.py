@@ -112,4 +112,4 @@ assert tf.__version__ == "1.12.0"
 
 def test_with_cuda_the_nccl_library_has_its_operation(tmp_path: Path) -> None:
     outputs = built(tmp_path / "one", "0.26.1", "--config=cuda")
-    assert library.stub(outputs / LIBRARIES[1]) != library.NO_OPERATION
+    assert library.stub_reason(outputs / LIBRARIES[1]) != library.NO_OPERATION

@@ -42,7 +42,7 @@ def test_a_relabelled_wheel_is_whole_and_can_be_listed(tmp_path: Path) -> None:
     source = write_wheel(tmp_path)
     target = versions.with_version(source, tmp_path / "out", "1.0+cpu")
     assert target.name == "demo-1.0+cpu-py3-none-any.whl"
-    with archive.opened(target) as wheel:
+    with archive.open_wheel(target) as wheel:
         assert record.faults(wheel) == []
     assert read_wheel(target, "")[0].version == "1.0+cpu"
 
@@ -68,7 +68,7 @@ def test_the_bill_of_a_relabelled_wheel_speaks_of_the_new_version(
     make_sealed: Maker, tmp_path: Path
 ) -> None:
     target = versions.with_version(make_sealed(), tmp_path / "out", "1.0+cpu")
-    with archive.opened(target) as wheel:
+    with archive.open_wheel(target) as wheel:
         assert record.faults(wheel) == []
         bill = json.loads(wheel.read(f"small-1.0+cpu.dist-info/{build_record.BILL_NAME}"))
     subject = bill["metadata"]["component"]

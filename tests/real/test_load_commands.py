@@ -86,10 +86,10 @@ def test_the_libraries_of_an_official_wheel_are_rewritten_as_other_readers_see_i
     path: Path, tmp_path: Path
 ) -> None:
     target, read = tmp_path / path.name, 0
-    with archive.opened(path) as before, target.open("w+b") as stream:
+    with archive.open_wheel(path) as before, target.open("w+b") as stream:
         names = wanted(before)
         assert relinking.relink(before, stream, names)
-    with archive.opened(path) as before, archive.opened(target) as after:
+    with archive.open_wheel(path) as before, archive.open_wheel(target) as after:
         assert record.faults(after) == record.faults(before)
         for member in archive.files(after):
             content = after.open(member).read(4)

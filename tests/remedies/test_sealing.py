@@ -22,13 +22,13 @@ INFO = "small-1.0.dist-info"
 
 
 def acting(path: Path, act: Act) -> object:
-    with archive.opened(path) as wheel:
+    with archive.open_wheel(path) as wheel:
         return act(wheel)
 
 
 def sealed(path: Path, to: Path) -> None:
     """Seal a wheel as the stage does."""
-    with archive.opened(path) as wheel, to.open("wb") as stream:
+    with archive.open_wheel(path) as wheel, to.open("wb") as stream:
         sealing.seal(wheel, stream, 1, {})
 
 

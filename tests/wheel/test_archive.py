@@ -60,12 +60,12 @@ def test_what_no_zip_program_writes_is_the_wheels_fault(
 ) -> None:
     path = zipped(tmp_path / "bad.whl", member("\u00fc.py"))
     path.write_bytes(change(path.read_bytes()))
-    with fails(WheelError, path), archive.opened(path):
+    with fails(WheelError, path), archive.open_wheel(path):
         pass
 
 
 def test_a_file_that_is_not_there_is_not_called_a_broken_one(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), archive.opened(tmp_path / "none.whl"):
+    with pytest.raises(FileNotFoundError), archive.open_wheel(tmp_path / "none.whl"):
         pass
 
 
@@ -86,7 +86,7 @@ def test_a_link_two_of_a_name_and_what_would_leave_the_directory_are_refused(
     tmp_path: Path, members: list[zipfile.ZipInfo], named: str
 ) -> None:
     path = zipped(tmp_path / "bad.whl", *members)
-    with fails(WheelError, path, named), archive.opened(path):
+    with fails(WheelError, path, named), archive.open_wheel(path):
         pass
 
 
@@ -95,26 +95,26 @@ def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(
 ) -> None:
     monkeypatch.setattr(archive, "LARGEST", 10)
     path = zipped(tmp_path / "bad.whl", member("one"), member("two"))
-    with fails(WheelError, "14 bytes"), archive.opened(path):
+    with fails(WheelError, "14 bytes"), archive.open_wheel(path):
         pass
 
 
 def test_damage_that_shows_while_reading_is_told_as_the_wheels_fault(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("one"))
     path.write_bytes(path.read_bytes().replace(b"content", b"CONTENT"))
-    with fails(WheelError, path), archive.opened(path) as wheel:
+    with fails(WheelError, path), archive.open_wheel(path) as wheel:
         wheel.read("one")
 
 
 def test_a_good_wheel_is_opened(make_wheel: Maker) -> None:
-    with archive.opened(make_wheel()) as wheel:
+    with archive.open_wheel(make_wheel()) as wheel:
         assert archive.metadata_directory(wheel) == "small-1.0.dist-info"
         assert len(archive.files(wheel)) == 4
 
 
 def test_two_metadata_directories_are_refused(make_wheel: Maker) -> None:
     path = make_wheel({"other-1.0.dist-info/METADATA": ""})
-    with archive.opened(path) as wheel, fails(WheelError, "2 .dist-info"):
+    with archive.open_wheel(path) as wheel, fails(WheelError, "2 .dist-info"):
         archive.metadata_directory(wheel)
 
 
@@ -127,13 +127,13 @@ def test_a_damaged_member_is_refused_however_it_is_packed(tmp_path: Path, method
     packed = content.index(b"a/b.txt") + len("a/b.txt")
     content[packed + 9 : packed + 30] = b"\xff" * 21
     path.write_bytes(content)
-    with fails(WheelError, path), archive.opened(path) as wheel:
+    with fails(WheelError, path), archive.open_wheel(path) as wheel:
         wheel.read("a/b.txt")
 
 
 def test_a_package_of_pip_is_to_be_downloaded_first() -> None:
     with fails(WheelError, "pip download --no-deps 'tensorflow[and-cuda]==2.20.0'"):
-        archive.insist_on_file(Path("tensorflow[and-cuda]==2.20.0"))
+        archive.check_exists(Path("tensorflow[and-cuda]==2.20.0"))
 
 
 def test_a_packed_member_is_appended_as_zipfile_writes_it(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_packed_member_is_appended_as_zipfile_writes_it(tmp_path: Path) -> Non
             made.writestr(zipfile.ZipInfo(name), name * 99, zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(first) as given, zipfile.ZipFile(second, "w") as made:
         for packed in given.infolist():
-            archive.append(made, copy.copy(packed), archive.packed(given, packed))
+            archive.append_packed(made, copy.copy(packed), archive.packed_bytes(given, packed))
     assert second.read_bytes() == first.read_bytes()
 
 
@@ -161,7 +161,7 @@ def test_a_member_of_more_than_4_gib_is_read(tmp_path: Path) -> None:
     )
     large.compress_type, large.compress_size, large.file_size = 8, len(packed), size
     with zipfile.ZipFile(tmp_path / "large.zip", "w") as made:
-        archive.append(made, large, [packed])
+        archive.append_packed(made, large, [packed])
     with zipfile.ZipFile(tmp_path / "large.zip") as given:
         assert given.getinfo("large").file_size == size
         assert given.testzip() is None

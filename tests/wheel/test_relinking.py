@@ -162,7 +162,7 @@ def wheel(place: Path, content: bytes = SMALL, digest: str = "") -> Path:
 
 def relinked(file: Path) -> tuple[zipfile.ZipFile, dict[str, int]]:
     target = io.BytesIO()
-    with archive.opened(file) as source:
+    with archive.open_wheel(file) as source:
         changes = relinking.relink(source, target, WANTED)
     return zipfile.ZipFile(target), dict(changes)
 

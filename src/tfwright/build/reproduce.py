@@ -141,7 +141,7 @@ def host_changes(job: RecipeJob, original: Path) -> list[str]:
     pairs: dict[str, tuple[object, object]] = {
         name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
     }
-    sealer = sealing.sealer()
+    sealer = sealing.this_sealer()
     # Another version of the compressor packs the same files into other bytes.
     pairs["deflate"] = record.sealer.deflate, sealer.deflate
     pairs["tfwright"] = record.sealer.version, sealer.version
@@ -158,8 +158,8 @@ def host_changes(job: RecipeJob, original: Path) -> list[str]:
 
 def _record(wheel: Path) -> BuildRecord | None:
     """Return a wheel's build record, if it has one."""
-    archive.insist_on_file(wheel)
-    with archive.opened(wheel) as content:
+    archive.check_exists(wheel)
+    with archive.open_wheel(wheel) as content:
         return build_record.read(content)
 
 

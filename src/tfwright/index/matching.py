@@ -121,7 +121,7 @@ def rank_wheels(text: bytes, wanted: Wish) -> list[MatchedWheel]:
 
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     """Say what keeps a wheel from a machine, and where its libraries were not read."""
-    stated = tags.named(Path(entry.filename))
+    stated = tags.tags_in_name(Path(entry.filename))
     version = str(_version(entry))
     facts = WheelFacts(
         entry.project, version, stated, entry.needs, requires_python=entry.requires_python

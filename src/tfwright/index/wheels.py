@@ -105,7 +105,7 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
     would refuse such a wheel only after they had downloaded it.
     """
     name = parse_name(path.name)
-    with archive.opened(path) as wheel:
+    with archive.open_wheel(path) as wheel:
         place = f"{archive.metadata_directory(wheel)}/METADATA"
         # Their sizes are checked before anything is unpacked: a wheel may be hostile.
         metadata = archive.text(wheel, place, archive.LARGEST_HEADERS)

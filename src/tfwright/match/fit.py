@@ -19,7 +19,7 @@ from tfwright.host.probes import Host
 from tfwright.match.wish import Wish
 from tfwright.printable import listed
 from tfwright.wheel.inspect import tags
-from tfwright.wheel.inspect.inspection import Inspection, built_on_tensorflow, copies
+from tfwright.wheel.inspect.inspection import Inspection, built_on_tensorflow, copy_faults
 
 LAST_MINOR = 20
 """Pythons 3 that are looked for stop before this one."""
@@ -224,7 +224,7 @@ class Judge:
         wanted, needs = self.wanted, self.wheel.needs
         # A tag that promises more than the libraries need keeps pip from installing it all the
         # same.
-        promised = map(tags.glibc, platforms)
+        promised = map(tags.promised_glibc, platforms)
         glibc = max(needs.get("glibc", ""), *promised, key=version_numbers)
         if glibc and wanted.glibc != "none" and (wanted.glibc or wanted.system == "Linux"):
             remedy = (
@@ -233,7 +233,7 @@ class Judge:
             )
             fits = not is_older(wanted.glibc, glibc)
             yield _judge_minimum("glibc", f"glibc {glibc}", wanted.glibc, remedy, fits=fits)
-        promises = list(filter(None, map(tags.macos, platforms)))
+        promises = list(filter(None, map(tags.promised_macos, platforms)))
         if promises and wanted.system == "Darwin":
             oldest = min(promises, key=version_numbers)
             least = max(needs.get("macos", ""), oldest, key=version_numbers)
@@ -369,7 +369,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     if faults:
         remedy = "Take another wheel, or ask who made it."
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
-    found += [Judgement("libraries", said) for said in copies(report.libraries)]
+    found += [Judgement("libraries", said) for said in copy_faults(report.libraries)]
     if not report.libraries and report.tags and not any(it.endswith("-any") for it in report.tags):
         said = "it has none: it only lets pip install the wheel that its metadata requires"
         found.append(Judgement("libraries", said, None, "Inspect that wheel instead."))

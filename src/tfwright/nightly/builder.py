@@ -165,7 +165,7 @@ class PipelineBuilder:
             fault.stage = "inspect"
             raise
         # A wheel of a recipe with an interface of its own may have no bill.
-        with archive.opened(wheel) as content:
+        with archive.open_wheel(wheel) as content:
             # The largest first: a page shows what makes a wheel grow.
             largest = nlargest(LARGEST_FILES, archive.files(content), key=attrgetter("file_size"))
             with suppress(KeyError):

@@ -162,7 +162,7 @@ def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[
     parts["the commit"] = source.commit
     # A stage's revision is raised when it would make something else from the same inputs.
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
-    sealer = f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
+    sealer = f"{__version__}, deflate {sealing.this_sealer().deflate}, stages {revisions}"
     # As text, so that the page can show them.
     return {**parts, **_program_versions(job), "tfwright": sealer}
 

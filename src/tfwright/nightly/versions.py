@@ -46,7 +46,7 @@ def with_version(source: Path, folder: Path, version: str) -> Path:
     project, old, rest = source.name.split("-", 2)
     target = folder / f"{project}-{version}-{rest}"
     with (
-        archive.opened(source) as wheel,
+        archive.open_wheel(source) as wheel,
         files.replacing(target) as temporary,
         temporary.open("wb") as stream,
     ):

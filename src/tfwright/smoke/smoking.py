@@ -125,7 +125,7 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
     interpreter, version = target_python(request)
     bounds = bounds_for(request)
     # pip would unpack a hostile archive too: look at its members before any venv is made.
-    with archive.opened(request.wheel):
+    with archive.open_wheel(request.wheel):
         pass
     with file_lock.locked(request.place / "lock", f"smoke {request.wheel.name}"):
         seconds = _install(request, interpreter, version, bounds)
@@ -194,7 +194,7 @@ def pythons_in_name(wheel: Path) -> list[str]:
 
     Raises WheelError if the wheel is missing, or its name does not say what it is for.
     """
-    archive.insist_on_file(wheel)
+    archive.check_exists(wheel)
     # "cp39" asks for Python 3.9; "py3" and "abi3" tags accept more than one.
     exact = {
         re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter)
@@ -222,8 +222,8 @@ def module_of(wheel: Path) -> str:
 
     Raises WheelError if the file is missing or not a wheel.
     """
-    archive.insist_on_file(wheel)
-    with archive.opened(wheel) as opened:
+    archive.check_exists(wheel)
+    with archive.open_wheel(wheel) as opened:
         own = {found[1] for name in opened.namelist() if (found := PACKAGE.fullmatch(name))}
     return own.pop() if len(own) == 1 else "tensorflow"
 

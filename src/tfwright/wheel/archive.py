@@ -64,7 +64,7 @@ number for what bzip2 cannot unpack.
 """
 
 
-def insist_on_file(path: Path) -> None:
+def check_exists(path: Path) -> None:
     """Raise WheelError if a path that a user gave is not a file."""
     if not path.is_file():
         remedy = "Give the path of a .whl file."
@@ -75,7 +75,7 @@ def insist_on_file(path: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_wheel(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open the wheel at `path` for reading.
 
     Raises WheelError if it is not a whole zip archive, also when that shows only later, in the
@@ -86,7 +86,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as wheel:
             found = fault(wheel)
             if found:
-                raise _refused(path, found)
+                raise _refusal(path, found)
             yield wheel
     except (*BROKEN, OSError) as bad:
         number = bad.errno if isinstance(bad, OSError) else None
@@ -100,10 +100,10 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
             ) from bad
         if number not in {errno.EINVAL, None}:
             raise
-        raise _refused(path, f"it is not a whole zip archive ({bad})") from bad
+        raise _refusal(path, f"it is not a whole zip archive ({bad})") from bad
 
 
-def _refused(path: Path, why: str) -> WheelError:
+def _refusal(path: Path, why: str) -> WheelError:
     remedy = "Build the wheel again; if it comes from elsewhere, do not trust it."
     return WheelError(f"{path.name} is not unpacked: {why}", remedy=remedy, where=path)
 
@@ -112,10 +112,10 @@ def fault(wheel: zipfile.ZipFile) -> str | None:
     """Say the first thing that makes an archive unsafe to unpack; None if there is nothing."""
     # Wheels are unpacked by others with less care: the names are judged before anything is read.
     members = wheel.infolist()
-    return next(chain(_ill_named(members), _too_large(members)), None)
+    return next(chain(_name_faults(members), _size_faults(members)), None)
 
 
-def _ill_named(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+def _name_faults(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
     for member in members:
         name = member.filename
         path = PurePosixPath(name)
@@ -134,7 +134,7 @@ def _ill_named(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
     yield from (f"{name} is in it twice" for name, times in seen.items() if times > 1)
 
 
-def _too_large(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+def _size_faults(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
     # Members that share bytes are a way to make a small archive unpack to petabytes.
     placed = sorted(members, key=lambda member: member.header_offset)
     if placed and placed[0].header_offset < 0:
@@ -157,7 +157,7 @@ def files(wheel: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return [member for member in wheel.infolist() if not member.is_dir()]
 
 
-def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+def packed_bytes(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
     """Yield the bytes of a member as they are packed. Raises EOFError if the archive ends before.
 
     They are read by their place, and not through the archive's stream, which threads share.
@@ -176,7 +176,9 @@ def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
         place += len(part)
 
 
-def append(target: zipfile.ZipFile, member: zipfile.ZipInfo, parts: Iterable[Content]) -> None:
+def append_packed(
+    target: zipfile.ZipFile, member: zipfile.ZipInfo, parts: Iterable[Content]
+) -> None:
     """Write a member that is packed already, as `member` says; zipfile would pack it once more."""
     stream = target.fp
     assert stream  # noqa: S101 the archive is open
@@ -193,7 +195,7 @@ def append(target: zipfile.ZipFile, member: zipfile.ZipInfo, parts: Iterable[Con
 def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Content]:
     """Give the bytes of a member: in memory where they fit there, else mapped from a copy on disk.
 
-    Raises what `opened` turns into WheelError where the member is damaged.
+    Raises what `open_wheel` turns into WheelError where the member is damaged.
     """
     if wheel.filename is None:
         # An archive in memory has no file descriptor, by which parts could be read.
@@ -205,7 +207,7 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
     # small file.
     needed = 2 * (member.file_size + member.compress_size)
     if not member.file_size or (known and (needed < SMALL or needed < capacity.memory())):
-        yield _inflated(wheel, member)
+        yield _inflate(wheel, member)
         return
     # Mapped: memory that the system can take back when it runs short.
     with tempfile.TemporaryFile() as copy:
@@ -216,14 +218,14 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
             yield content
 
 
-def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytearray:
+def _inflate(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytearray:
     """Unpack a member with libdeflate, in a fifth of the time that zlib takes."""
     import deflate
 
     # zipfile looks at the member's own header, which may say something else than the directory.
     wheel.open(member).close()
     content = bytearray()
-    for part in packed(wheel, member):
+    for part in packed_bytes(wheel, member):
         content += part
     try:
         if member.compress_type == zipfile.ZIP_DEFLATED:

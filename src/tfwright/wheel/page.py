@@ -8,7 +8,7 @@ from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
 from tfwright.wheel.inspect import cuda
-from tfwright.wheel.inspect.library import Library, installed
+from tfwright.wheel.inspect.library import Library, installed_path
 
 if TYPE_CHECKING:
     from tfwright.wheel.compare.comparison import Comparison, Difference
@@ -99,7 +99,7 @@ def show_report(report: "Inspection") -> None:
     if report.signed_by:
         facts["signed by"] = f"the key with the id {report.signed_by}"
     shown = [(name, value or "not stated") for name, value in facts.items()]
-    shown += [("finds CUDA", way) for way in _ways(report)]
+    shown += [("finds CUDA", way) for way in _cuda_sources(report)]
     shown += _summary(report)
     for name, value in shown:
         # Versions, tags and library names are whatever the wheel's maker wrote.
@@ -109,7 +109,7 @@ def show_report(report: "Inspection") -> None:
         text.table(COLUMNS, list(_rows(report.libraries)))
 
 
-def _ways(report: "Inspection") -> Iterator[str]:
+def _cuda_sources(report: "Inspection") -> Iterator[str]:
     """Say how the wheel will find NVIDIA's libraries once it is installed."""
     for source in report.cuda:
         yield f"{', '.join(source.libraries)}: {source.how}"
@@ -136,7 +136,7 @@ def _summary(report: "Inspection") -> Iterator[tuple[str, str]]:
         # A version, and which library and function need it; --json has the whole of a name of C++.
         parts = [part for part in (printable(need.symbol, LONGEST_SYMBOL), need.decided) if part]
         why = f": {'; '.join(parts)}" if parts else ""
-        shown = f"{need.version:<8} {installed(need.library)}{why}"
+        shown = f"{need.version:<8} {installed_path(need.library)}{why}"
         yield (f"needs {name}" if name == "CPU" else name), shown
     if summary.tensorflow:
         strings = "".join(f", std::string {abi}" for abi in summary.strings)
@@ -160,7 +160,7 @@ def _rows(libraries: Sequence[Library]) -> Iterator[tuple[str, ...]]:
         largest = max(group, key=lambda library: library.size)
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
         size = sum(library.size for library in group)
-        name = printable(installed(largest.path))
+        name = printable(installed_path(largest.path))
         yield (name + others, text.as_size(size), *map(printable, facts))
 
 

@@ -17,7 +17,7 @@ from typing import IO
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, rewriting
 from tfwright.wheel.binary import macho
-from tfwright.wheel.binary.elf_image import numbers, piece
+from tfwright.wheel.binary.elf_image import read_bytes, read_numbers
 from tfwright.wheel.binary.macho import HEAD, ID, LOADS, RPATH, LoadCommand, Slice
 
 PREFIX = "@rpath/"
@@ -83,24 +83,24 @@ def rewrite(content: bytearray, wanted: WantedCommands, name: str) -> tuple[str,
     where the new commands have no room, or the library is signed with a certificate; nothing is
     written then. `name` is what errors call it.
     """
-    parts = [(part, _wanted(part, wanted)) for part in macho.slices(content)]
+    parts = [(part, _new_commands(part, wanted)) for part in macho.slices(content)]
     touched = [(part, new) for part, new in parts if new != part.commands]
     # All first: a universal library must not be left with one machine's part rewritten.
     for part, new in touched:
-        _insist(content, part, new, name)
+        _check_commands(content, part, new, name)
     for part, new in touched:
-        packed = _packed(new)
+        packed = _joined(new)
         # Zeros where there were more before.
-        block = packed.ljust(len(_packed(part.commands)), b"\0")
-        _put(content, part.start + 16, struct.pack("<2I", len(new), len(packed)))
-        _put(content, part.start + macho.LENGTH, block)
+        block = packed.ljust(len(_joined(part.commands)), b"\0")
+        _overwrite(content, part.start + 16, struct.pack("<2I", len(new), len(packed)))
+        _overwrite(content, part.start + macho.LENGTH, block)
         # Last, since the digests cover the header with its new commands.
         _sign(content, part, macho.LENGTH + len(block))
     # The parts of a universal library mostly change alike.
     return tuple(dict.fromkeys(change for part, new in touched for change in _changes(part, new)))
 
 
-def _wanted(part: Slice, wanted: WantedCommands) -> tuple[LoadCommand, ...]:
+def _new_commands(part: Slice, wanted: WantedCommands) -> tuple[LoadCommand, ...]:
     """Return the load commands that one machine's part of a library gets."""
     commands = []
     for command in part.commands:
@@ -134,13 +134,13 @@ def _command(kind: int, fields: bytes, path: str) -> LoadCommand:
     return LoadCommand(kind, (head + body).ljust(size, b"\0"))
 
 
-def _packed(commands: Sequence[LoadCommand]) -> bytes:
+def _joined(commands: Sequence[LoadCommand]) -> bytes:
     return b"".join(command.content for command in commands)
 
 
-def _insist(content: bytearray, part: Slice, new: Sequence[LoadCommand], name: str) -> None:
+def _check_commands(content: bytearray, part: Slice, new: Sequence[LoadCommand], name: str) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
-    size, called = len(_packed(new)), f"{name} ({part.machine})"
+    size, called = len(_joined(new)), f"{name} ({part.machine})"
     # Sections follow: moving them would change every address in the library.
     if size > part.space:
         raise WheelError(
@@ -165,16 +165,16 @@ def _signature(content: bytearray, part: Slice) -> Iterator[tuple[int, int]]:
     for command in part.commands:
         if command.kind != macho.CODE_SIGNATURE:
             continue
-        offset, _ = numbers(command.content, "<2I", HEAD, "load command")
+        offset, _ = read_numbers(command.content, "<2I", HEAD, "load command")
         start = part.start + offset
-        magic, _, count = numbers(content, ">3I", start, "signature")
+        magic, _, count = read_numbers(content, ">3I", start, "signature")
         # Signatures are big-endian on every machine.
         if magic != _SIGNATURES:
             raise ValueError("its signature is of a kind that is not known")
         # Apple's own signatures have four or five parts.
-        index = piece(content, start + 12, 8 * min(count, 64), "signature")
+        index = read_bytes(content, start + 12, 8 * min(count, 64), "signature")
         for (place,) in struct.iter_unpack(">4xI", index):
-            kind, size = numbers(content, ">2I", start + place, "signature")
+            kind, size = read_numbers(content, ">2I", start + place, "signature")
             if size > _EMPTY:
                 yield kind, start + place
 
@@ -184,7 +184,7 @@ def _sign(content: bytearray, part: Slice, end: int) -> None:
     for kind, start in _signature(content, part):
         if kind != _DIRECTORY:
             continue
-        fields = numbers(content, _LAYOUT, start, "list of digests")
+        fields = read_numbers(content, _LAYOUT, start, "list of digests")
         _, _, first, count, limit, width, digest, _, page = fields
         if digest not in _DIGESTS or not 12 <= page <= 16:  # noqa: PLR2004 4 to 64 KiB
             raise ValueError("its signature holds digests of a kind that is not known")
@@ -192,13 +192,13 @@ def _sign(content: bytearray, part: Slice, end: int) -> None:
         for number in range(min(count, -(-end >> page))):
             place = number << page
             # The last page ends where the signature begins.
-            signed = piece(content, part.start + place, min(1 << page, limit - place), "page")
+            signed = read_bytes(content, part.start + place, min(1 << page, limit - place), "page")
             made = hashlib.new(_DIGESTS[digest], signed).digest()
             # sha256 may be cut to the 20 bytes of sha1, as CS_HASHTYPE_SHA256_TRUNCATED.
-            _put(content, start + first + number * width, made[:width])
+            _overwrite(content, start + first + number * width, made[:width])
 
 
-def _put(content: bytearray, place: int, new: bytes) -> None:
+def _overwrite(content: bytearray, place: int, new: bytes) -> None:
     """Overwrite bytes; the file keeps its length."""
     if place + len(new) > len(content):
         raise ValueError(f"it ends before {place + len(new):#x}, where there should be more")

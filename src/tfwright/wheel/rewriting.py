@@ -43,8 +43,8 @@ def rewrite(
             if content := contents.get(member.filename):
                 new.CRC, new.compress_size = zlib.crc32(content), len(content)
                 new.file_size = new.compress_size
-                archive.append(made, new, [content])
+                archive.append_packed(made, new, [content])
             else:
                 new.compress_type, new.CRC = member.compress_type, member.CRC
                 new.compress_size, new.file_size = member.compress_size, member.file_size
-                archive.append(made, new, archive.packed(wheel, member))
+                archive.append_packed(made, new, archive.packed_bytes(wheel, member))

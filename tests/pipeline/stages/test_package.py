@@ -110,7 +110,7 @@ def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
     )
     job.places.build_out.mkdir()
     raw = packaged(for_target(job, WHEEL_TARGET), table, (make_wheel(),)).wheel
-    with archive.opened(raw.path) as wheel:
+    with archive.open_wheel(raw.path) as wheel:
         assert record.faults(wheel) == []
     assert notes == [
         "package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"
@@ -126,7 +126,7 @@ def test_each_library_that_is_written_anew_for_macos_is_said(
         PackageTable(libraries=dict(WANTED.libraries)),
         (wheel_for_macos(tmp_path),),
     ).wheel
-    with archive.opened(raw.path) as wheel:
+    with archive.open_wheel(raw.path) as wheel:
         assert record.faults(wheel) == []
     (name,) = WANTED.libraries
     assert notes == [f"{name} is now {WANTED.libraries[name]}, in 1 library"]

@@ -192,7 +192,7 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
     corpus = Path(__file__).parents[2] / "wheel/corpus"
     linux, mac = ((corpus / "elf-code").read_bytes(), (corpus / "macho-thin").read_bytes())
     libraries = [
-        Library("small.so", 1, (elf.examine(linux)[0],)),
+        Library("small.so", 1, (elf.read(linux)[0],)),
         Library("small.dylib", 1, macho.read(mac)),
     ]
 

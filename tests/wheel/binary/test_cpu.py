@@ -56,7 +56,7 @@ def compiled(folder: Path, source: str, *options: str) -> Path:
 
 
 def read(library: Path) -> Cpu:
-    found = elf.examine(library.read_bytes())[0].cpu
+    found = elf.read(library.read_bytes())[0].cpu
     assert found is not None
     return found
 
@@ -187,7 +187,7 @@ def test_a_stripped_library_is_told_by_the_table_of_its_frames(tmp_path: Path) -
 def test_code_for_another_machine_has_no_level(tmp_path: Path) -> None:
     content = bytearray(built(tmp_path).read_bytes())
     content[18:20] = (183).to_bytes(2, "little")
-    read = elf.examine(content)[0]
+    read = elf.read(content)[0]
     assert (read.machine, read.cpu) == ("aarch64", None)
 
 
@@ -200,7 +200,7 @@ def test_code_that_is_said_to_end_after_the_file_is_refused(tmp_path: Path) -> N
         if kind == 1 and flags & 1:
             content[header + 32 : header + 48] = (2**40).to_bytes(8, "little") * 2
     with pytest.raises(ValueError, match=r"the file ends before them|on top of each other"):
-        elf.examine(content)
+        elf.read(content)
 
 
 @pytest.mark.medium
@@ -211,7 +211,7 @@ def test_the_floor_names_library_function_and_how_it_was_decided(
     kept: bool,  # noqa: FBT001 a parameter of the table above
 ) -> None:
     content = built(tmp_path, "", "-mavx").read_bytes()
-    library = Library("a.so", 1, (elf.examine(content)[0],))
+    library = Library("a.so", 1, (elf.read(content)[0],))
     faults = floors.cpu_faults([library], floor)
     assert (faults == []) is kept
     if not kept:

@@ -37,7 +37,7 @@ def putting(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def elf_facts(content: bytes | bytearray) -> LibraryPart:
-    return elf.examine(content)[0]
+    return elf.read(content)[0]
 
 
 def read(library: Path) -> LibraryPart:
@@ -318,8 +318,8 @@ def test_a_library_that_exports_nothing_is_read_with_what_it_wants(tmp_path: Pat
         'extern "C" int lost(); __attribute__((visibility("hidden"))) int f() { return lost(); }\n'
     )
     library = built(tmp_path, source, "-nostartfiles", "-Wl,--hash-style=gnu", "-Wl,-u,f")
-    _, table = elf.examine(library.read_bytes())
-    assert b"lost" in table.wanted
+    _, table = elf.read(library.read_bytes())
+    assert b"lost" in table.undefined
 
 
 def test_a_chain_of_hashes_without_an_end_is_refused(putting: bytes) -> None:
@@ -404,15 +404,15 @@ def test_a_library_of_any_width_and_byte_order_is_read(
     order: str,
     wide: bool,  # noqa: FBT001 a case of the table above
 ) -> None:
-    found, table = elf.examine(handmade(order, wide=wide))
+    found, table = elf.read(handmade(order, wide=wide))
     assert (found.soname, found.symbols.exports) == ("libown.so", 1)
-    assert (table.wanted, found.cpu) == ((b"lost",), None)
+    assert (table.undefined, found.cpu) == ((b"lost",), None)
 
 
 def test_relocations_alone_say_which_symbols_there_are() -> None:
     content = handmade(">", wide=True)
     hashless = content.replace(struct.pack(">q", elf_image.HASH), struct.pack(">q", 21))
-    assert elf.examine(hashless)[1].wanted == (b"lost",)
+    assert elf.read(hashless)[1].undefined == (b"lost",)
 
 
 def test_a_library_that_names_itself_without_a_table_of_names_is_refused() -> None:

@@ -115,7 +115,7 @@ def built(folder: Path, *options: str) -> tuple[str, ...]:
     (folder / "kernel.cu").write_text(KERNEL, "utf-8")
     command = ["nvcc", "-shared", "-Xcompiler=-fPIC", "-cudart=none", "-o", "kernel.so"]
     subprocess.run([*command, *options, "kernel.cu"], check=True, cwd=folder)
-    return tuple(elf.examine((folder / "kernel.so").read_bytes())[0].gpu)
+    return tuple(elf.read((folder / "kernel.so").read_bytes())[0].gpu)
 
 
 def code(name: str, *kinds: str) -> list[str]:

@@ -13,7 +13,7 @@ from tests.making import Maker, make_file
 from tfwright.errors import WheelError
 from tfwright.wheel import record
 from tfwright.wheel.compare import code, comparison, text
-from tfwright.wheel.compare.code import CHUNK, SHOWN, tell_apart
+from tfwright.wheel.compare.code import CHUNK, SHOWN, compare_bytes
 from tfwright.wheel.compare.comparison import Comparison, Difference
 
 
@@ -132,7 +132,7 @@ def test_python_is_compared_by_what_it_does(after: str, what: str, compared: Com
 
 def test_a_long_difference_is_shortened() -> None:
     one, two = (b"".join(b"%d\n" % (sign * each) for each in range(5000)) for sign in (1, -1))
-    found = text.text(one, two)
+    found = text.compare_texts(one, two)
     assert found
     assert len(found.lines) == text.LONGEST + 1
     assert found.lines[-1].endswith("more lines")
@@ -224,25 +224,27 @@ def test_macos_libraries_are_compared_by_their_sections() -> None:
     other = bytearray(MAC)
     # The last byte of the second function, which begins at 8 of 15 bytes of code.
     other[0x120 + 13] ^= 1
-    found = code.libraries(MAC, bytes(other))
+    found = code.compare_libraries(MAC, bytes(other))
     assert found.what == "differs in __TEXT,__text"
     assert found.lines == ("__TEXT,__text: 1 of 15 bytes differ, first at 0xd",)
     header = bytearray(MAC)
     header[8] ^= 1
-    assert code.libraries(MAC, bytes(header)).what.startswith("differs outside its sections")
+    assert code.compare_libraries(MAC, bytes(header)).what.startswith(
+        "differs outside its sections"
+    )
 
 
 def test_an_archive_that_ends_too_early_is_compared_as_far_as_it_goes() -> None:
-    found = tell_apart([b"ab", b"c"], [b"ab", b"X", b"more"])
+    found = compare_bytes([b"ab", b"c"], [b"ab", b"X", b"more"])
     assert found
     assert (found.bytes, found.starts) == (1, (2,))
-    assert tell_apart([], [b"abX"]) is None
+    assert compare_bytes([], [b"abX"]) is None
 
 
 @pytest.mark.medium
 def test_the_first_places_of_many_that_differ_are_kept() -> None:
     size = 4 * CHUNK
-    found = tell_apart([b"ab" * (size // 2)], [b"ax" * (size // 2)])
+    found = compare_bytes([b"ab" * (size // 2)], [b"ax" * (size // 2)])
     assert found
     assert (found.bytes, found.starts[0]) == (size // 2, 1)
     assert len(found.starts) == SHOWN
@@ -288,7 +290,7 @@ def test_a_difference_across_pieces_is_found_where_it_is() -> None:
     one, two = bytes(size), bytearray(size)
     two[2 * 1024**2 + 5] = 1
     two[2 * 1024**2 + 7] = 1
-    found = code.stretches(one, bytes(two), range(size), range(size))
+    found = code.compare_stretches(one, bytes(two), range(size), range(size))
     assert found
     assert found.what == f"2 of {size:,} bytes differ, first at {2 * 1024**2 + 5:#x}"
 
@@ -303,6 +305,6 @@ def test_a_wheel_that_would_not_be_unpacked_is_refused(make_wheel: Maker, tmp_pa
 
 def test_a_program_that_is_too_deep_for_pythons_stack_is_compared_as_a_text() -> None:
     program = b"if x:\n    pass\n" + b"elif x:\n    pass\n" * 900
-    found = text.program(program, program + b"# a comment\n")
+    found = text.compare_programs(program, program + b"# a comment\n")
     assert found is not None
     assert found.what == "lines differ"

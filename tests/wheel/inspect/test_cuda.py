@@ -30,14 +30,16 @@ def library(folder: Path, path: str, search: str, *needed: str, tags: str = "new
         made(folder, name, f"-Wl,-soname,{name}")
     dtags = "-Wl,--enable-new-dtags" if tags == "new" else "-Wl,--disable-new-dtags"
     own = made(folder, "own.so", "-Wl,--no-as-needed", dtags, f"-Wl,-rpath,{search}", *needed)
-    read, _ = elf.examine(own.read_bytes())
+    read, _ = elf.read(own.read_bytes())
     return Library(path, own.stat().st_size, (read,))
 
 
 def ways(found: Library) -> dict[str, str]:
     """Return how each of NVIDIA's libraries is found."""
     return {
-        name: source.how for source in cuda.sources([found], REQUIRES) for name in source.libraries
+        name: source.how
+        for source in cuda.library_sources([found], REQUIRES)
+        for name in source.libraries
     }
 
 
@@ -93,7 +95,7 @@ def test_what_is_opened_by_name_is_found_in_the_packages_of_the_search_path(tmp_
     search = "$ORIGIN/../nvidia/cudnn/lib:$ORIGIN/../../nvidia/nccl/lib:/opt/nvidia/x/lib"
     near = library(tmp_path, "tensorflow/own.so", search)
     deep = library(tmp_path, "tensorflow/python/own.so", "$ORIGIN/../../nvidia/cublas/lib")
-    assert cuda.in_reach([near, deep]) == ("cublas", "cudnn")
+    assert cuda.reachable_packages([near, deep]) == ("cublas", "cudnn")
 
 
 def test_many_directories_are_counted(tmp_path: Path) -> None:
@@ -138,5 +140,5 @@ def test_libraries_of_a_mac_are_found_as_its_loader_looks_for_them() -> None:
 
 def test_a_library_of_nvidia_in_the_wheel_is_said_to_be_there() -> None:
     carried = Library("tensorflow/libcudart.9.2.dylib", 1)
-    (source,) = cuda.sources([mac("@rpath/libcudart.9.2.dylib"), carried], ["numpy"])
+    (source,) = cuda.library_sources([mac("@rpath/libcudart.9.2.dylib"), carried], ["numpy"])
     assert source.how == "inside the wheel"

@@ -223,7 +223,7 @@ def test_of_a_library_for_windows_only_the_gpu_code_is_read(tmp_path: Path, name
 )
 def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, untrue: int) -> None:
     path = Path(f"small-1.0-cp36-cp36m-{tag}_x86_64.whl")
-    assert len(tags.faults(path, tags.named(path), [library(glibc)])) == untrue
+    assert len(tags.faults(path, tags.tags_in_name(path), [library(glibc)])) == untrue
 
 
 @pytest.mark.parametrize("named", ["tensorflow ~=2.16.1", "tensorflow-cpu (~=2.16.1)"])
@@ -386,4 +386,4 @@ def test_a_library_that_neither_the_wheel_nor_a_system_has_is_outside() -> None:
     system = ("libc.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2", "libpython3.10.so.1.0")
     known = ("libcudart.so.11.0", "libtensorflow_framework.so.2", "libown.so.1")
     op = needing("a/_op.so", *system, *known, "libmpi.so.40")
-    assert inspection.outside([op, needing("a/libown.so.1")]) == ["libmpi.so.40"]
+    assert inspection.outside_libraries([op, needing("a/libown.so.1")]) == ["libmpi.so.40"]

@@ -31,9 +31,11 @@ WEAK = (
 def resolved(*files: Path) -> dict[str, Symbols]:
     found, tables = [], {}
     for file in files:
-        read, tables[file.name] = elf.examine(file.read_bytes())
+        read, tables[file.name] = elf.read(file.read_bytes())
         found.append(Library(file.name, 1, (read,)))
-    return {each.path: each.parts[0].symbols for each in library.resolved(found, tables)}
+    return {
+        each.path: each.parts[0].symbols for each in library.with_missing_symbols(found, tables)
+    }
 
 
 def test_what_no_library_of_the_wheel_gives_is_missing(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_a_library_is_known_to_others_by_its_soname_as_well() -> None:
     taker = Library("a/taker.so", 1, linux("", "libgiver.so.2"))
     stranger = Library("a/stranger.so", 1, linux("", "libcuda.so.1"))
     wanting = ElfTable(frozenset(), (b"lost",))
-    found = library.resolved(
+    found = library.with_missing_symbols(
         (giver, taker, stranger, Library("a/text.so", 1, fault="not a library")),
         dict.fromkeys(("a/taker.so", "a/stranger.so"), wanting),
     )
@@ -110,19 +112,19 @@ static tensorflow::kernel_factory::OpKernelRegistrar kernel("NcclAllReduce");
     ids=["operations", "with kernels", "an empty source", "a mention in a text"],
 )
 def test_a_library_without_kernels_is_a_stub(tmp_path: Path, source: str, why: str) -> None:
-    assert library.stub(compile_library(tmp_path / "ops.so", source)) == why
+    assert library.stub_reason(compile_library(tmp_path / "ops.so", source)) == why
 
 
 def test_a_library_that_is_not_elf_is_searched_as_it_lies(tmp_path: Path) -> None:
     # A symbol as the string table of a Mach-O file would hold it.
     symbol = b"\0__ZN10tensorflow11register_op20OpDefBuilderReceiverC1EPKc\0"
     file = make_file(tmp_path / "ops.so", macho(X86_64) + symbol)
-    assert library.stub(file) == "its operations have no kernel"
+    assert library.stub_reason(file) == "its operations have no kernel"
 
 
 def test_an_empty_file_registers_nothing(tmp_path: Path) -> None:
     (tmp_path / "ops.so").touch()
-    assert library.stub(tmp_path / "ops.so") == library.NO_OPERATION
+    assert library.stub_reason(tmp_path / "ops.so") == library.NO_OPERATION
 
 
 @pytest.mark.parametrize(
@@ -136,4 +138,4 @@ def test_an_empty_file_registers_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_the_version_of_nccl_is_found(text: bytes, version: str) -> None:
-    assert library.nccl(b"\0NCCL version " + text) == version
+    assert library.nccl_version(b"\0NCCL version " + text) == version

@@ -82,7 +82,7 @@ def test_each_python_has_its_own_abis(python: str, abis: set[str]) -> None:
     ],
 )
 def test_a_tag_that_no_pip_takes_is_a_fault(tag: str, meant: str) -> None:
-    (fault,) = tags.impossible(frozenset(parse_tag(tag)))
+    (fault,) = tags.impossible_tags(frozenset(parse_tag(tag)))
     assert meant in fault
 
 
@@ -98,8 +98,8 @@ def test_a_tag_that_no_pip_takes_is_a_fault(tag: str, meant: str) -> None:
     ],
 )
 def test_a_tag_that_some_pip_takes_is_none(tag: str) -> None:
-    assert list(tags.impossible(frozenset(parse_tag(tag)))) == []
+    assert list(tags.impossible_tags(frozenset(parse_tag(tag)))) == []
 
 
 def test_every_tag_of_this_machine_is_possible() -> None:
-    assert list(tags.impossible(tags.supported_tags("3.11.7"))) == []
+    assert list(tags.impossible_tags(tags.supported_tags("3.11.7"))) == []

@@ -23,7 +23,7 @@ UV = shutil.which("uv")
 
 def sealed(path: Path, epoch: int = EPOCH, additions: Mapping[str, bytes] | None = None) -> bytes:
     target = io.BytesIO()
-    with archive.opened(path) as wheel:
+    with archive.open_wheel(path) as wheel:
         sealing.seal(wheel, target, epoch, additions or {})
     return target.getvalue()
 

@@ -64,7 +64,7 @@ def run(
         with files.replacing(target, mode=0o555) as temporary:
             shutil.copyfile(output, temporary)
     # The compiler exits 0 also where every operation was compiled out.
-    stub = libraries.stub(place)
+    stub = libraries.stub_reason(place)
     result = f": a stub, with which TensorFlow imports; {stub}" if stub else ""
     job.listener.note(f"_nccl_ops.so rebuilt by {host.compiler}{result}")
     return NcclOps(library=Artefact.of(place), stub=bool(stub))

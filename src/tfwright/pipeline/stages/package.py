@@ -121,7 +121,7 @@ def _relink_wheel(table: PackageTable, path: Path, note: Callable[[str], None]) 
     from tfwright.wheel.relinking import WantedCommands
 
     with (
-        archive.opened(path) as wheel,
+        archive.open_wheel(path) as wheel,
         files.replacing(path) as temporary,
         temporary.open("w+b") as stream,
     ):

@@ -129,7 +129,7 @@ def statements(
     finished = dt.datetime.now(dt.UTC)
     cache = caching.summary(built)
     outcome = BuildOutcome(checks, finished, cache)
-    with archive.opened(wheel) as content:
+    with archive.open_wheel(wheel) as content:
         made = {statement.SUFFIX: statement.write(content, wheel.name, sha256, outcome)}
     if job.host_file.sign:
         key = job.host_file.sign.key

@@ -72,9 +72,9 @@ def run(
     }
     compiling, tables = recipe.compile, recipe.fetch.substitutes
     applied = inputs.used_source(recipe.source, recipe.fetch)
-    with archive.opened(path) as wheel:
+    with archive.open_wheel(path) as wheel:
         record = BuildRecord(
-            sealer=sealing.sealer(),
+            sealer=sealing.this_sealer(),
             recipe=build_record.recipe_content(recipe),
             lock=files.sha256(job.locked) if job.locked else None,
             # The tree's content as well: it covers patches and assets, which the commit does not.
@@ -118,7 +118,7 @@ def run(
             build_record.BILL_NAME: bill.write(_materials(job, recipe, path, inputs)),
         }
         if platform:
-            additions["WHEEL"] = platform_tag.stated(wheel, platform)
+            additions["WHEEL"] = platform_tag.retagged(wheel, platform)
         with files.replacing(target) as temporary, temporary.open("wb") as stream:
             sealing.seal(wheel, stream, tree.epoch, additions)
     return SealedWheel(wheel=Artefact.of(target))
@@ -147,7 +147,7 @@ def _recorded_checks(
     from tfwright.wheel.seal.build_record import RecordedCheck
 
     # Without a search for this host's directories: the record must be the same on all hosts.
-    found = inspection.contents(wheel)
+    found = inspection.read_contents(wheel)
     for reading in floors.readings(path, wheel, found, floor, host.python):
         detail = reading.faults[0] if reading.faults else reading.detail
         yield RecordedCheck(name=reading.name, passed=not reading.faults, detail=detail)

@@ -97,9 +97,9 @@ def _read_wheel(
     from tfwright.wheel.inspect.leaks import LeakSearch
 
     search = LeakSearch(leak_directories.of_build(job, wanted, host))
-    with archive.opened(wheel.path) as content:
+    with archive.open_wheel(wheel.path) as content:
         # Once for all readings: unpacking takes most of the time.
-        found = inspection.contents(content, search)
+        found = inspection.read_contents(content, search)
         for reading in floors.readings(wheel.path, content, found, table, host.python):
             yield _passed_check(wheel.path, reading)
     # No fault: the wheel works, but only this host can build it again.

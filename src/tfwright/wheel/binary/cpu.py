@@ -80,7 +80,7 @@ _QUESTION = re.compile(rb"\x0f(?:\xa2|\x01\xd0)")
 _QUESTIONS = {"cpuid", "xgetbv"}
 
 
-def _set(*numbers: int | range) -> bytes:
+def _byte_set(*numbers: int | range) -> bytes:
     """Return a set of bytes for a regular expression."""
     every = set[int]()
     for number in numbers:
@@ -90,16 +90,16 @@ def _set(*numbers: int | range) -> bytes:
 
 # The three bytes before an opcode (Intel's manual, volume 2, 2.3.5 and 2.7.1); the
 # second of them says the opcode's map.
-_VEX_2, _VEX_3 = (_set(*(high << 5 | number for high in range(8))) for number in (2, 3))
-_OPCODES_2 = _set(
+_VEX_2, _VEX_3 = (_byte_set(*(high << 5 | number for high in range(8))) for number in (2, 3))
+_OPCODES_2 = _byte_set(
     0x16, 0x36, range(0x45, 0x48), range(0x58, 0x5B), 0x78, 0x79, 0x8C, 0x8E, range(0x90, 0x94)
 )
-_FUSED_2 = _set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0))
-_BITS_2 = _set(0xF2, 0xF3, range(0xF5, 0xF8))
-_OPCODES_3 = _set(0, 1, 2, 0x38, 0x39, 0x46, 0xF0)
-_EVEX_1 = _set(*(number for number in range(256) if number & 12 == 0 and number & 3))
-_EVEX_2 = _set(*(number for number in range(256) if number & 4))
-_SSE_38 = _set(
+_FUSED_2 = _byte_set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0))
+_BITS_2 = _byte_set(0xF2, 0xF3, range(0xF5, 0xF8))
+_OPCODES_3 = _byte_set(0, 1, 2, 0x38, 0x39, 0x46, 0xF0)
+_EVEX_1 = _byte_set(*(number for number in range(256) if number & 12 == 0 and number & 3))
+_EVEX_2 = _byte_set(*(number for number in range(256) if number & 4))
+_SSE_38 = _byte_set(
     range(0x0C),
     0x10,
     0x14,
@@ -110,7 +110,7 @@ _SSE_38 = _set(
     range(0x28, 0x2C),
     range(0x30, 0x42),
 )
-_SSE_3A = _set(
+_SSE_3A = _byte_set(
     range(8, 16), range(0x14, 0x18), range(0x20, 0x23), range(0x40, 0x43), range(0x60, 0x64)
 )
 _AVX2 = rb"\xc4(?:%b.(?:%b|%b|%b)|%b.%b)"
@@ -162,38 +162,38 @@ class Cpu:
 def read(code: Code) -> Cpu:
     """Say what the CPU must have that runs a library."""
     decoder = _Decoder(code)
-    everything = Sample(code, decoder.sampled())
-    common = everything.common()
+    sampled = Sample(code, decoder.sample_uses())
+    common = sampled.common_extensions()
     needs, unknown = common, dict[str, Use]()
     # A library that never asks runs its common instructions on every CPU.
-    if _rank(common) and (code.choosers or decoder.asks_the_cpu()):
-        certain = everything.unconditional()
-        needs = certain.common()
+    if _level_index(common) and (code.choosers or decoder.asks_the_cpu()):
+        certain = sampled.unconditional()
+        needs = certain.common_extensions()
         for name, use in common.items():
             # gcc -mavx recodes every SSE instruction, so nothing but a build for AVX comes near.
-            if everything.count(name) >= NEARLY_ALL * everything.vector:
+            if sampled.count(name) >= NEARLY_ALL * sampled.vector_count:
                 needs.setdefault(name, use)
         # Where enough of the sample is TensorFlow's, the others are assumed to choose, as in the
         # search of all code: a TensorFlow holds XNNPACK, oneDNN and BoringSSL, which all do.
-        if certain.vector < ENOUGH:
+        if certain.vector_count < ENOUGH:
             unknown = {name: use for name, use in common.items() if name not in needs}
     # A TensorFlow brings XNNPACK and oneDNN, whose kernels for AVX-512 are only called where the
     # CPU has it.
-    for name, function in decoder.searched(_rank(needs)):
+    for name, function in decoder.search_all_code(_level_index(needs)):
         if UNCONDITIONAL.search(function) and not CHOSEN.search(function):
             needs.setdefault(name, Use(name, function, "found by a search of all code"))
     return Cpu(
-        LEVELS[_rank(needs)],
+        LEVELS[_level_index(needs)],
         _most_demanding_first(needs.values()),
         _most_demanding_first(use for name, use in unknown.items() if name not in needs),
     )
 
 
 def _most_demanding_first(uses: Iterable[Use]) -> tuple[Use, ...]:
-    return tuple(sorted(uses, key=lambda use: (-_rank([use.extension]), use.extension)))
+    return tuple(sorted(uses, key=lambda use: (-_level_index([use.extension]), use.extension)))
 
 
-def _rank(extensions: Iterable[str]) -> int:
+def _level_index(extensions: Iterable[str]) -> int:
     """Return how far up in `LEVELS` a CPU with all these extensions is."""
     return max((LEVELS.index(EXTENSIONS[name]) for name in extensions), default=0)
 
@@ -207,7 +207,7 @@ class Sample:
     """What each uses; ``vector`` are the registers that every x86-64 has."""
 
     @property
-    def vector(self) -> int:
+    def vector_count(self) -> int:
         """How many use vector registers."""
         return sum(map(bool, self.uses.values()))
 
@@ -224,7 +224,7 @@ class Sample:
         }
         return Sample(self.code, named)
 
-    def common(self) -> dict[str, Use]:
+    def common_extensions(self) -> dict[str, Use]:
         """Return the extensions that so many functions use that they are the rule.
 
         Each with the name of one of these functions, TensorFlow's before others.
@@ -233,11 +233,11 @@ class Sample:
         for extension in EXTENSIONS:
             count = self.count(extension)
             # One function with AVX proves nothing: memcpy and SHA-1 are often written by hand.
-            if count >= max(FEWEST, SHARE * self.vector):
+            if count >= max(FEWEST, SHARE * self.vector_count):
                 users = [function for function, found in self.uses.items() if extension in found]
                 names = [self.code.name(function) for function in users]
                 example = next((name for name in names if "10tensorflow" in name), names[0])
-                decided = f"{count} of {self.vector} sampled functions with vector registers"
+                decided = f"{count} of {self.vector_count} sampled functions with vector registers"
                 common[extension] = Use(extension, example, decided)
         return common
 
@@ -260,7 +260,7 @@ class _Decoder:
         self.boundary = -1, 0
         """The function of the place that was looked at last, and where its instruction begins."""
 
-    def sampled(self) -> dict[MachineFunction, set[str]]:
+    def sample_uses(self) -> dict[MachineFunction, set[str]]:
         """Return what each function of the sample uses, but for those whose names say a choice.
 
         They lie at even distances among those that may use vector registers.
@@ -274,12 +274,12 @@ class _Decoder:
             )
         ]
         return {
-            function: self._uses(function)
+            function: self._extensions_used(function)
             for function in candidates[:: max(-(-len(candidates) // SAMPLE), 1)]
             if not CHOSEN.search(self.code.name(function))
         }
 
-    def _uses(self, function: MachineFunction) -> set[str]:
+    def _extensions_used(self, function: MachineFunction) -> set[str]:
         """Return the extensions of a function's instructions with vector registers."""
         end = function.start + min(function.size, LONGEST)
         content = bytes(self.code.content[function.start : end])
@@ -310,27 +310,27 @@ class _Decoder:
     def asks_the_cpu(self) -> bool:
         """Say whether some code asks the CPU what it has."""
         for count, place in enumerate(self._matches(_QUESTION), 1):
-            function = self.code.at(place)
+            function = self.code.function_at(place)
             # The same bytes may be part of a constant.
-            if function and self._instruction(function, place)[1] in _QUESTIONS:
+            if function and self._instruction_at(function, place)[1] in _QUESTIONS:
                 return True
             # So much code that its names decide, as in a TensorFlow.
             if count == MOST_QUESTIONS:
                 return True
         return False
 
-    def searched(self, above: int) -> Iterator[tuple[str, str]]:
+    def search_all_code(self, above: int) -> Iterator[tuple[str, str]]:
         """Return extensions above a level that any code uses, with a function that does."""
         tries = Counter[tuple[int, str]]()
         for level, pattern in PATTERNS.items():
             left = MOST if LEVELS.index(level) > above else 0
             for place in self._matches(pattern) if left else ():
-                function = self.code.at(place)
+                function = self.code.function_at(place)
                 if function is None or tries[function.start, level] >= TRIES:
                     continue
                 found = [
                     name
-                    for name in self._extensions(self._instruction(function, place)[0])
+                    for name in self._extensions(self._instruction_at(function, place)[0])
                     if LEVELS.index(EXTENSIONS[name]) > above
                 ]
                 tries[function.start, level] += TRIES if found else 1
@@ -346,7 +346,7 @@ class _Decoder:
             for match in pattern.finditer(self.code.content, start, end):
                 yield match.start()
 
-    def _instruction(self, function: MachineFunction, place: int) -> tuple[bytes, str]:
+    def _instruction_at(self, function: MachineFunction, place: int) -> tuple[bytes, str]:
         """Return the instruction that a place is in, and its name; empty where there is none."""
         # x86 instructions have 1 to 15 bytes: where one begins is only known from before.
         start = function.start if place - function.start <= _BACK else place - _BACK

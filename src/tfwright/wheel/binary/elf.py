@@ -71,13 +71,13 @@ class LibraryPart:
 class ElfTable:
     """The symbols of one library, until all libraries of the wheel have been read."""
 
-    given: frozenset[int]
+    exported: frozenset[int]
     """Hashes of the names, which take 100 MB as text."""
-    wanted: tuple[bytes, ...]
+    undefined: tuple[bytes, ...]
     """Without a version, not weak, and not Python's."""
 
 
-def examine(content: Content) -> tuple[LibraryPart, ElfTable]:
+def read(content: Content) -> tuple[LibraryPart, ElfTable]:
     """Read a library with its machine code; return the names that it shares with others as well.
 
     Raises ValueError where its tables do not agree with each other.
@@ -89,55 +89,55 @@ def examine(content: Content) -> tuple[LibraryPart, ElfTable]:
     machine = "x32" if name == "x86_64" and not image.wide else name
     # A runpath makes the loader ignore the rpath; glibc's takes the last of several.
     search = image.strings(elf_image.RUNPATH) or image.strings(elf_image.RPATH)
-    said = LibraryPart(
+    part = LibraryPart(
         system="Linux",
         machine=f"{name}le" if name == "ppc64" and image.order == "<" else machine,
         soname="".join(image.strings(elf_image.SONAME)[-1:]),
         needed=tuple(image.strings(elf_image.NEEDED)),
         search=tuple(search[-1].split(":") if search else ()),
-        requires=_requires(image),
+        requires=_newest_versions(image),
         gpu=fatbin.architectures(content),
         symbols=counted,
     )
     # After its tables: to read the machine code takes the longest.
     code = machine_code.of_elf(image)
-    return replace(said, cpu=cpu.read(code) if code else None), table
+    return replace(part, cpu=cpu.read(code) if code else None), table
 
 
 def _symbols(image: ElfImage) -> tuple[Symbols, ElfTable]:
     """Read the dynamic symbols. Raises ValueError where the tables do not agree with each other."""
     texts = image.names.texts
-    given, wanted, tensorflow = set[int](), [], 0
+    exported, undefined, tensorflow = set[int](), [], 0
     # What the whole table of names does not hold, no symbol has: most libraries end here.
     unseen = {kind: part for kind, part in STRINGS.items() if part in texts}
     found = set[str]()
-    for name, weak, here, versioned in image.symbols():
-        if here:
-            given.add(hash(name))
+    for name, weak, defined, versioned in image.symbols():
+        if defined:
+            exported.add(hash(name))
             tensorflow += TENSORFLOW in name
         elif not name or versioned:
             # A version names the library that has the symbol: the loader checks that by itself.
             continue
         elif not weak and not _PYTHON.match(name):
             # A weak symbol may stay undefined; Python's own are in the interpreter.
-            wanted.append(name)
+            undefined.append(name)
         if unseen and not name.startswith(STANDARD):
             present = {kind for kind, part in unseen.items() if part in name}
             if present:
                 found |= present
                 unseen = {kind: part for kind, part in unseen.items() if kind not in found}
     counted = Symbols(
-        exports=len(given),
+        exports=len(exported),
         tensorflow=tensorflow,
         strings=tuple(kind for kind in STRINGS if kind in found),
     )
-    return counted, ElfTable(frozenset(given), tuple(wanted))
+    return counted, ElfTable(frozenset(exported), tuple(undefined))
 
 
-def _requires(image: ElfImage) -> dict[str, VersionRequirement]:
+def _newest_versions(image: ElfImage) -> dict[str, VersionRequirement]:
     """Return the newest version of each family that is asked for, with a symbol that has it."""
     newest: dict[str, tuple[str, int]] = {}
-    for name, index in _versions(image):
+    for name, index in _required_versions(image):
         family, _, version = name.partition("_")
         # Not a version of a symbol: ld adds it so that older loaders refuse the library.
         if name == "GLIBC_ABI_DT_RELR":
@@ -153,18 +153,18 @@ def _requires(image: ElfImage) -> dict[str, VersionRequirement]:
     }
 
 
-def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
+def _required_versions(image: ElfImage) -> Iterator[tuple[str, int]]:
     """Return the versions that are asked for, each with its number in the table of symbols."""
     address = image.value(elf_image.REQUIRED_VERSIONS)
     left = MOST_VERSIONS
     while address is not None:
-        _, _, _, first, further = image.numbers("HHIII", address, "list of versions")
+        _, _, _, first, further = image.read_numbers("HHIII", address, "list of versions")
         own: int | None = address + first
         while own is not None:
             left -= 1
             if left < 0:
                 raise ValueError(f"it asks for more than {MOST_VERSIONS:,} versions")
-            _, _, index, name, following = image.numbers("IHHII", own, "list of versions")
+            _, _, index, name, following = image.read_numbers("IHHII", own, "list of versions")
             yield image.string(name, "name of a version"), index
             own = own + following if following else None
         # Offsets count from the entry itself; 0 ends a chain (Elf64_Verneed in the gABI).

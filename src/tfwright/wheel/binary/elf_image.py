@@ -39,7 +39,7 @@ symbol's name is the whole table would keep its reader busy for hours.
 """
 
 
-def piece(content: Content, start: int, size: int, what: str) -> bytes:
+def read_bytes(content: Content, start: int, size: int, what: str) -> bytes:
     """Return `size` bytes from `start` on; raise ValueError if the file does not have them all.
 
     `what` names the piece in the error: sizes and places are claims of the file itself.
@@ -50,15 +50,15 @@ def piece(content: Content, start: int, size: int, what: str) -> bytes:
     return bytes(content[start : start + size])
 
 
-def numbers(content: Content, layout: str, start: int, what: str) -> tuple[int, ...]:
+def read_numbers(content: Content, layout: str, start: int, what: str) -> tuple[int, ...]:
     """Return the numbers at `start`, laid out as `struct` says.
 
     Raises ValueError if they are outside the file.
     """
-    return struct.unpack(layout, piece(content, start, struct.calcsize(layout), what))
+    return struct.unpack(layout, read_bytes(content, start, struct.calcsize(layout), what))
 
 
-def text(field: bytes) -> str:
+def until_nul(field: bytes) -> str:
     """Return the text that a field of bytes holds, up to its NUL."""
     return field.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
@@ -181,7 +181,7 @@ class ElfSymbol(NamedTuple):
 
     name: bytes
     weak: bool
-    here: bool
+    defined: bool
     """Whether the library has it itself."""
     versioned: bool
     """Whether its version has a name."""
@@ -196,7 +196,7 @@ class ElfImage:
         Raises ValueError for what no loader takes, and for what cannot be judged.
         """
         self.content = content
-        identity = piece(content, 0, 16, "header")
+        identity = read_bytes(content, 0, 16, "header")
         if identity[:4] != MAGIC:
             raise ValueError("it is not an ELF file")
         if identity[4] not in {1, 2} or identity[5] not in {1, 2}:
@@ -205,7 +205,7 @@ class ElfImage:
         self.order = "<" if identity[5] == 1 else ">"
         """The byte order, as `struct` writes it."""
         self._layouts = _WIDE if self.wide else _NARROW
-        fields = numbers(content, self.order + self._layouts.header, 16, "header")
+        fields = read_numbers(content, self.order + self._layouts.header, 16, "header")
         kind, self.machine, _, _, start, self._sections_start, _, _, width, count, *rest = fields
         self._section_size, self._section_count, self._section_names = rest
         # Old wheels bring programs that are not position-independent: toco.
@@ -235,7 +235,7 @@ class ElfImage:
             raise ValueError("cannot be judged: it has more program headers than the loader reads")
         if width != struct.calcsize(layout):
             raise ValueError(f"its program headers have {width} bytes each")
-        table = piece(self.content, start, count * width, "table of program headers")
+        table = read_bytes(self.content, start, count * width, "table of program headers")
         for fields in struct.iter_unpack(layout, table):
             # The flags stand in another place where the file has 32 bits.
             if self.wide:
@@ -251,11 +251,11 @@ class ElfImage:
         if len(tables) > 1:
             raise ValueError("cannot be judged: it has more than one dynamic table")
         # At the address where the loader looks for it, whatever its offset says.
-        start, end = self.place(tables[0].address)
+        start, end = self.file_range(tables[0].address)
         layout = self.order + self._layouts.entry
         width = struct.calcsize(layout)
         for place in range(start, min(end - width + 1, start + MOST * width), width):
-            tag, value = numbers(self.content, layout, place, "dynamic table")
+            tag, value = read_numbers(self.content, layout, place, "dynamic table")
             if tag == 0:
                 return
             # Tags are signed in the file; the constants above are as <elf.h> writes them.
@@ -271,7 +271,7 @@ class ElfImage:
         what = "name of a library or directory"
         return [self.string(value, what) for own, value in self.entries if own == tag]
 
-    def place(self, address: int) -> tuple[int, int]:
+    def file_range(self, address: int) -> tuple[int, int]:
         """Return where in the file an address lies, and where the file's part of its segment ends.
 
         Raises ValueError for an address that is not mapped from the file.
@@ -287,30 +287,30 @@ class ElfImage:
         strings = self.value(STRINGS)
         if strings is None:
             raise ValueError("its dynamic table has no string table")
-        start, end = self.place(strings + offset)
+        start, end = self.file_range(strings + offset)
         # find() and not a copy: a table of names may have a hundred megabytes.
         stop = self.content.find(b"\0", start, min(end, len(self.content)))
         if stop < 0:
             raise ValueError(f"its {what} at {start:#x} does not end where its texts end")
-        return text(bytes(self.content[start:stop]))
+        return until_nul(bytes(self.content[start:stop]))
 
-    def piece(self, address: int, size: int, what: str) -> bytes:
+    def read_bytes(self, address: int, size: int, what: str) -> bytes:
         """Return `size` bytes at an address; raise ValueError if its segment ends before."""
-        start, end = self.place(address)
+        start, end = self.file_range(address)
         if start + size > end:
             raise ValueError(f"its {what} at {address:#x} goes beyond its segment")
-        return piece(self.content, start, size, what)
+        return read_bytes(self.content, start, size, what)
 
-    def numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
+    def read_numbers(self, layout: str, address: int, what: str) -> tuple[int, ...]:
         """Return numbers at an address, laid out as `struct` says without the byte order."""
         row = struct.Struct(self.order + layout)
-        return row.unpack(self.piece(address, row.size, what))
+        return row.unpack(self.read_bytes(address, row.size, what))
 
-    def _array(self, kind: str, address: int, count: int, what: str) -> "array[int]":
+    def _read_array(self, kind: str, address: int, count: int, what: str) -> "array[int]":
         """Return a table of numbers at an address."""
         words = array(kind)
         if count:
-            words.frombytes(self.piece(address, count * words.itemsize, what))
+            words.frombytes(self.read_bytes(address, count * words.itemsize, what))
         if (self.order == "<") != (sys.byteorder == "little"):
             words.byteswap()
         return words
@@ -324,21 +324,23 @@ class ElfImage:
         """
         address = self.value(HASH)
         # nbucket and nchain: the chains have one entry for each symbol.
-        hashed = self.numbers("II", address, "table of hashes")[1] if address is not None else 0
-        return max(hashed, self._hashed_by_gnu(), self._relocated())
+        hashed = (
+            self.read_numbers("II", address, "table of hashes")[1] if address is not None else 0
+        )
+        return max(hashed, self._gnu_hash_count(), self._relocation_count())
 
-    def _hashed_by_gnu(self) -> int:
+    def _gnu_hash_count(self) -> int:
         """Return the number of symbols up to the last one in DT_GNU_HASH."""
         address = self.value(GNU_HASH)
         if address is None:
             return 0
         # nbuckets, symoffset, bloom_size and bloom_shift, as linkers call them.
-        heads, first, words, _ = self.numbers("4I", address, "table of hashes")
+        heads, first, words, _ = self.read_numbers("4I", address, "table of hashes")
         buckets = address + 16 + words * (8 if self.wide else 4)
-        last = max(self._array("I", buckets, heads, "table of hashes"), default=0)
+        last = max(self._read_array("I", buckets, heads, "table of hashes"), default=0)
         if last < first:
             return first
-        chain, end = self.place(buckets + 4 * heads + 4 * (last - first))
+        chain, end = self.file_range(buckets + 4 * heads + 4 * (last - first))
         # Each word of a chain is a hash, whose lowest bit says that the chain ends here.
         for place in range(chain, end - 3, 4):
             (word,) = struct.unpack_from(f"{self.order}I", self.content, place)
@@ -346,7 +348,7 @@ class ElfImage:
                 return last + 1 + (place - chain) // 4
         raise ValueError("its table of hashes does not end")
 
-    def _relocated(self) -> int:
+    def _relocation_count(self) -> int:
         """Return the number of symbols up to the last one that a relocation names."""
         rela = _RELOCATIONS[0][0]
         last = 0
@@ -358,7 +360,7 @@ class ElfImage:
             kind = self.value(_RELOCATIONS_KIND) if tag == _RELOCATIONS[-1][0] else tag
             columns = 3 if kind == rela else 2
             whole = size // (columns * struct.calcsize(self._layouts.word))
-            words = self._array(
+            words = self._read_array(
                 self._layouts.word, address, whole * columns, "table of relocations"
             )
             # r_info: the symbol in the upper 32 bits, or 24 where the file has 32 bits.
@@ -372,7 +374,7 @@ class ElfImage:
         if address is None or not count:
             return b""
         width = struct.calcsize("<" + self._layouts.symbol)
-        return self.piece(address, count * width, f"table of {count:,} symbols")
+        return self.read_bytes(address, count * width, f"table of {count:,} symbols")
 
     @cached_property
     def names(self) -> NameTable:
@@ -380,11 +382,11 @@ class ElfImage:
         address = self.value(STRINGS)
         if address is None:
             return NameTable(b"")
-        start, end = self.place(address)
+        start, end = self.file_range(address)
         stated = self.value(STRINGS_SIZE)
         # DT_STRSZ is a claim: a name that begins inside may end where the segment does.
         size = end - start if stated is None else min(stated, end - start)
-        return NameTable(piece(self.content, start, size, "table of names"))
+        return NameTable(read_bytes(self.content, start, size, "table of names"))
 
     def symbols(self) -> Iterator[ElfSymbol]:
         """Return the dynamic symbols.
@@ -406,7 +408,7 @@ class ElfImage:
         """The number of each symbol's version; none where no symbol has one."""
         address = self.value(VERSIONS)
         count = self.symbol_count if address is not None else 0
-        return self._array("H", address or 0, count, "table of versions")
+        return self._read_array("H", address or 0, count, "table of versions")
 
     def name_with_version(self, index: int) -> str:
         """Return the name of the first symbol that has a version, by the version's number."""
@@ -447,5 +449,5 @@ class ElfImage:
             if kind not in {0, EMPTY} and offset + size > len(content):
                 return []
             named = bytes(content[first + name : min(first + name + LONGEST_NAME, end)])
-            sections.append(ElfSection(text(named), kind, flags, address, offset, size, link))
+            sections.append(ElfSection(until_nul(named), kind, flags, address, offset, size, link))
         return sections

@@ -50,10 +50,10 @@ def architectures(content: Content, start: int = 0, end: int | None = None) -> d
                 break
         if parts > MOST:
             raise ValueError(f"its fat binaries have more than {MOST:,} parts")
-    return ordered(found)
+    return sort_architectures(found)
 
 
-def ordered(sizes: Mapping[str, int]) -> dict[str, int]:
+def sort_architectures(sizes: Mapping[str, int]) -> dict[str, int]:
     """Return GPU code in the order of its architectures."""
 
     def age(name: str) -> tuple[bool, str, list[int], str]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tfwright.wheel.binary import elf_image
-from tfwright.wheel.binary.elf_image import Content, ElfImage, Segment, piece, text
+from tfwright.wheel.binary.elf_image import Content, ElfImage, Segment, read_bytes, until_nul
 
 LONGEST_NAME = 64 * 1024
 """Bytes of a function's name that are read."""
@@ -53,9 +53,9 @@ class Code:
         if not function.name:
             return ""
         end = self.content.find(b"\0", function.name, function.name + LONGEST_NAME)
-        return text(bytes(self.content[function.name : max(end, function.name)]))
+        return until_nul(bytes(self.content[function.name : max(end, function.name)]))
 
-    def at(self, place: int) -> MachineFunction | None:
+    def function_at(self, place: int) -> MachineFunction | None:
         """Return the function that a place in the file belongs to."""
         # A TensorFlow has a million symbols, and each hit of a search asks for its function.
         number = bisect_right(self.functions, (place, len(self.content), 0)) - 1
@@ -76,12 +76,12 @@ def of_elf(image: ElfImage) -> Code | None:
             raise ValueError(
                 f"its code says that it has {part.size:,} bytes, and the file ends before them"
             )
-    functions, choosers = _named(image, parts)
-    frames = _frames(image)
+    functions, choosers = _symbol_functions(image, parts)
+    frames = _frame_addresses(image)
     if len(functions) < len(frames) / 2:
         # Stripped, or with a table of symbols that is a lie: the frames are what is really used.
         known = {function[0] for function in functions}
-        functions += [row for row in _framed(frames, parts) if row[0] not in known]
+        functions += [row for row in _frame_functions(frames, parts) if row[0] not in known]
     functions.sort()
     return Code(image.content, spans(functions), functions, choosers)
 
@@ -101,13 +101,15 @@ def spans(functions: list[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, int]], int]:
+def _symbol_functions(
+    image: ElfImage, parts: list[Segment]
+) -> tuple[list[tuple[int, int, int]], int]:
     """Return the functions that a table of symbols names, and how many choose another one.
 
     The full table has all of the dynamic one; where it was stripped, or is a lie that names no
     code, the dynamic one is left.
     """
-    for names, table in _tables(image):
+    for names, table in _symbol_tables(image):
         if len(table) // _SYMBOL.size > MOST:
             raise ValueError(f"it says that it has more than {MOST:,} symbols")
         functions = list[tuple[int, int, int]]()
@@ -125,7 +127,7 @@ def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, 
     return [], 0
 
 
-def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
+def _symbol_tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
     """Return where the names are, and the symbols, of the full table and of the dynamic one."""
     sections = image.sections()
     for full in sections:
@@ -133,14 +135,17 @@ def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
             if full.kind == elf_image.SYMBOL_TABLE and full.link < len(sections):
                 # A table that is cut off in the middle of a row still has its whole rows.
                 size = full.size // _SYMBOL.size * _SYMBOL.size
-                yield sections[full.link].offset, piece(image.content, full.offset, size, "symbols")
+                yield (
+                    sections[full.link].offset,
+                    read_bytes(image.content, full.offset, size, "symbols"),
+                )
             break
     strings = image.value(elf_image.STRINGS)
     if strings is not None:
-        yield image.place(strings)[0], image.symbol_table()
+        yield image.file_range(strings)[0], image.symbol_table()
 
 
-def _framed(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, int, int]]:
+def _frame_functions(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, int, int]]:
     """Return the functions by which exceptions find their way, each up to the next one."""
     for part in parts:
         end = part.address + part.size
@@ -150,7 +155,7 @@ def _framed(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, i
             yield part.offset + address - part.address, following - address, 0
 
 
-def _frames(image: ElfImage) -> list[int]:
+def _frame_addresses(image: ElfImage) -> list[int]:
     """Return the addresses of all functions in the sorted table of .eh_frame_hdr.
 
     Linux Standard Base, 10.6.2. The segment that holds it is what a running program reads.
@@ -159,7 +164,7 @@ def _frames(image: ElfImage) -> list[int]:
     if not tables or tables[-1].size < _FRAMES.size:
         return []
     address, size = tables[-1].address, tables[-1].size
-    content = image.piece(address, size, "table of frames")
+    content = image.read_bytes(address, size, "table of frames")
     version, _, counted, encoded, _, count = _FRAMES.unpack_from(content)
     # Other encodings are allowed (DW_EH_PE_*); gcc, clang and every linker write these.
     if (version, counted, encoded) != _SIGNED_FROM_HERE:

@@ -18,9 +18,9 @@ from tfwright.wheel.binary.elf_image import (
     Content,
     NameTable,
     Symbols,
-    numbers,
-    piece,
-    text,
+    read_bytes,
+    read_numbers,
+    until_nul,
 )
 from tfwright.wheel.binary.machine_code import Code
 
@@ -110,20 +110,20 @@ class Slice:
         self.start = start
         """Where it starts in the file."""
         self.size = size
-        machine, _, _, count, length, _ = numbers(content, "<6I4x", start + 4, "header")
+        machine, _, _, count, length, _ = read_numbers(content, "<6I4x", start + 4, "header")
         self.machine = MACHINES.get(machine, f"machine {machine}")
         """As ``uname -m`` says it."""
         if length > LARGEST or count > MOST_COMMANDS:
             raise ValueError(f"it says that its {count:,} load commands take {length:,} bytes")
         if LENGTH + length > size:
             raise ValueError(f"its load commands, {length:,} bytes, do not end before it does")
-        block = piece(content, start + LENGTH, length, "load commands")
-        self.commands = tuple(self._parted(block, count))
+        block = read_bytes(content, start + LENGTH, length, "load commands")
+        self.commands = tuple(self._read_commands(block, count))
 
-    def _parted(self, block: bytes, count: int) -> Iterator[LoadCommand]:
+    def _read_commands(self, block: bytes, count: int) -> Iterator[LoadCommand]:
         start = 0
         for _ in range(count):
-            kind, size = numbers(block, "<2I", start, "load command")
+            kind, size = read_numbers(block, "<2I", start, "load command")
             if size < HEAD or start + size > len(block):
                 raise ValueError(
                     f"its load command at {start:#x} of {len(block):#x} "
@@ -142,7 +142,7 @@ class Slice:
     def path_start(self, command: LoadCommand) -> int:
         """Return where the path in a load command says that it begins."""
         what = "load command with a path"
-        return numbers(command.content, "<I", HEAD, what)[0]
+        return read_numbers(command.content, "<I", HEAD, what)[0]
 
     def path(self, command: LoadCommand) -> str:
         """Return the path in a load command; raise ValueError where it has none, as macOS does."""
@@ -162,25 +162,25 @@ class Slice:
             if kind != _SEGMENT:
                 continue
             layout, row = _SEGMENT_LAYOUT, _SECTION_LAYOUT
-            head = piece(content, 0, layout.size, "segment")
+            head = read_bytes(content, 0, layout.size, "segment")
             segment, address, _, offset, size, count = layout.unpack(head)
             # A count is a claim: millions of sections would be listed from one small command.
             if count > (len(content) - layout.size) // row.size:
                 raise ValueError(f"one of its segments says that it has {count:,} sections")
             if not count and size:
-                yield MachOSection(text(segment), address, offset, size, 0)
+                yield MachOSection(until_nul(segment), address, offset, size, 0)
             for fields in row.iter_unpack(content[layout.size : layout.size + count * row.size]):
                 number += 1
                 own, segment, address, size, offset, flags = fields
                 # The lower byte of the flags is the section's type.
                 if flags & 0xFF not in _ZERO_FILLED and size:
-                    name = f"{text(segment)},{text(own)}"
+                    name = f"{until_nul(segment)},{until_nul(own)}"
                     yield MachOSection(name, address, offset, size, number)
 
     def read(self) -> LibraryPart:
         """Return what is in it. Raises ValueError where its tables do not agree with each other."""
         minimums = [
-            numbers(command.content, "<I", _MINIMUM[command.kind], "load command")[0]
+            read_numbers(command.content, "<I", _MINIMUM[command.kind], "load command")[0]
             for command in self.commands
             if command.kind in _MINIMUM
         ]
@@ -191,26 +191,26 @@ class Slice:
             minimum = f"{newest >> 16}.{newest >> 8 & 0xFF}"
             minimum += f".{newest & 0xFF}" if newest & 0xFF else ""
             requires["macOS"] = VersionRequirement(minimum)
-        said = LibraryPart(
+        part = LibraryPart(
             system="macOS",
             machine=self.machine,
-            needed=self._paths(LOADS),
-            search=self._paths({RPATH}),
+            needed=self._shown_paths(LOADS),
+            search=self._shown_paths({RPATH}),
             requires=requires,
         )
         if all(kind != SYMBOLS for kind, _ in self.commands):
-            return said
+            return part
         rows, names, _ = self.symbols
         shared = [names.name(row.name) for row in rows if row.shared]
         code = self.code()
         return replace(
-            said,
+            part,
             gpu=fatbin.architectures(self.content, self.start, self.start + self.size),
             symbols=Symbols(len(shared), sum(TENSORFLOW in name for name in shared)),
             cpu=cpu.read(code) if code else None,
         )
 
-    def _paths(self, kinds: set[int]) -> tuple[str, ...]:
+    def _shown_paths(self, kinds: set[int]) -> tuple[str, ...]:
         """Return the paths in load commands of some kinds, fit to be shown."""
         paths = [self.path(command) for command in self.commands if command.kind in kinds]
         # What is not UTF-8 was kept for writing it back; JSON takes no half characters.
@@ -234,19 +234,19 @@ class Slice:
             rows = [
                 NlistRow(name, kind & _SHARED > 0 and not kind & _PRIVATE, section, address)
                 for name, kind, section, _, address in row.iter_unpack(
-                    self._table(place, count * row.size)
+                    self._read_table(place, count * row.size)
                 )
                 if not kind & _DEBUGGING and kind & _KIND == _IN_SECTION
             ]
-            return rows, NameTable(self._table(names, length)), self.start + names
+            return rows, NameTable(self._read_table(names, length)), self.start + names
         return [], NameTable(b""), 0
 
-    def _table(self, place: int, size: int) -> bytes:
+    def _read_table(self, place: int, size: int) -> bytes:
         if place + size > self.size:
             raise ValueError(
                 f"its table at {place:#x} says that it has {size:,} bytes, and ends after the file"
             )
-        return piece(self.content, self.start + place, size, "table")
+        return read_bytes(self.content, self.start + place, size, "table")
 
     def code(self) -> Code | None:
         """Return the machine code for x86-64; each function ends where the next begins."""
@@ -283,14 +283,14 @@ def slices(content: Content) -> list[Slice]:
     if magic == THIN:
         return [Slice(content, 0, len(content))]
     layout = UNIVERSAL.get(magic)
-    (count,) = numbers(content, ">I", 4, "header")
+    (count,) = read_numbers(content, ">I", 4, "header")
     # 0xCAFEBABE also begins Java's classes, whose version would be a count of 45 and more.
     if layout is None or not 0 < count <= MOST:
         raise ValueError("it is not a Mach-O file")
     width = struct.calcsize(layout)
     # The slice says itself which machine it is for: the table may lie.
     places = [
-        numbers(content, layout, 8 + number * width, "table of machines")[1:]
+        read_numbers(content, layout, 8 + number * width, "table of machines")[1:]
         for number in range(count)
     ]
     # Parts that share bytes would let a small file take for ever.

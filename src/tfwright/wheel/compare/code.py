@@ -26,7 +26,7 @@ _AROUND = 160
 """Bytes before and after a place in which its text is looked for."""
 
 
-class Apart(NamedTuple):
+class ByteDifference(NamedTuple):
     """How two stretches of bytes differ."""
 
     bytes: int
@@ -35,7 +35,7 @@ class Apart(NamedTuple):
     """Where the first few runs of them start."""
 
 
-def tell_apart(one: Iterable[bytes], two: Iterable[bytes]) -> Apart | None:
+def compare_bytes(one: Iterable[bytes], two: Iterable[bytes]) -> ByteDifference | None:
     """Compare two files, given in pieces of one size; None if they are the same.
 
     It ends where one of them does: a damaged archive may end before its directory says.
@@ -52,18 +52,20 @@ def tell_apart(one: Iterable[bytes], two: Iterable[bytes]) -> Apart | None:
             if len(starts) < SHOWN:
                 starts += [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
         place += len(first)
-    return Apart(count, tuple(starts[:SHOWN])) if count else None
+    return ByteDifference(count, tuple(starts[:SHOWN])) if count else None
 
 
-def sample(names: Iterable[str]) -> tuple[str, ...]:
+def first_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return the first few, and how many more there are."""
     return first_few(list(names), SHOWN)
 
 
-def stretches(one: Content, two: Content, before: range, after: range) -> TextFinding | None:
+def compare_stretches(
+    one: Content, two: Content, before: range, after: range
+) -> TextFinding | None:
     """Compare a stretch of one file with one of another; None if they are the same."""
     alike = len(before) == len(after)
-    apart = tell_apart(_pieces(one, before), _pieces(two, after))
+    apart = compare_bytes(_pieces(one, before), _pieces(two, after))
     if apart is None:
         return None if alike else TextFinding(f"{len(before):,} bytes, then {len(after):,}")
     what, starts = f"{apart.bytes:,} of {len(before):,} bytes differ", apart.starts
@@ -97,16 +99,18 @@ def _text_at(content: Content, stretch: range, offset: int) -> str:
     return ""
 
 
-def libraries(one: Content, two: Content) -> TextFinding:
+def compare_libraries(one: Content, two: Content) -> TextFinding:
     """Compare two libraries of the same kind. Raises ValueError where one is damaged."""
     before, after = _sections(one), _sections(two)
     lines = []
     for side, there in (("first", before.keys() - after), ("second", after.keys() - before)):
         if there:
-            names = ", ".join(sample(sorted(there)))
+            names = ", ".join(first_names(sorted(there)))
             lines.append(f"sections only in the {side} ({len(there):,}): {names}")
     pairs = {
-        name: stretches(one, two, before[name], after[name]) for name in before if name in after
+        name: compare_stretches(one, two, before[name], after[name])
+        for name in before
+        if name in after
     }
     apart = {name: found for name, found in pairs.items() if found}
     # One changed function moves all that come after it: the tables of places differ, too. Where
@@ -118,7 +122,7 @@ def libraries(one: Content, two: Content) -> TextFinding:
         lines.append(f"and what follows from these: {', '.join(following)}")
     what = "differs outside its sections: in its headers, or between them"
     if telling:
-        what = f"differs in {', '.join(sample(telling))}"
+        what = f"differs in {', '.join(first_names(telling))}"
     return TextFinding(what, tuple(lines))
 
 

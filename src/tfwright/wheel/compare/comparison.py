@@ -12,7 +12,7 @@ from tfwright.wheel import archive
 from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.elf_image import Content
 from tfwright.wheel.compare import code, text
-from tfwright.wheel.compare.code import sample, tell_apart
+from tfwright.wheel.compare.code import compare_bytes, first_names
 from tfwright.wheel.compare.text import TextFinding
 
 GROUPS = ("path", "metadata", "source", "code", "other", "order", "time", "mode", "compression")
@@ -68,7 +68,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenWheel:
     """A wheel that is open, with its files."""
 
     wheel: zipfile.ZipFile
@@ -83,8 +83,8 @@ def compare(first: Path, second: Path) -> Comparison:
     Raises WheelError where one is missing, or would not be unpacked either.
     """
     with ExitStack() as stack:
-        one, two = (_opened(path, stack) for path in (first, second))
-        before, after = _side(first, one), _side(second, two)
+        one, two = (_open_side(path, stack) for path in (first, second))
+        before, after = _describe_side(first, one), _describe_side(second, two)
         # Nearly always so for a reproduced wheel, and hashing is all that it takes.
         if before.sha256 == after.sha256:
             return Comparison(before, after)
@@ -98,26 +98,26 @@ def compare(first: Path, second: Path) -> Comparison:
     return Comparison(before, after, tuple(ranked) or (again,))
 
 
-def _side(path: Path, opened: Opened) -> Side:
+def _describe_side(path: Path, opened: OpenWheel) -> Side:
     members = opened.members.values()
     unpacked = sum(member.file_size for member in members)
     return Side(path.name, files.sha256(path), path.stat().st_size, len(members), unpacked)
 
 
-def _opened(path: Path, stack: ExitStack) -> Opened:
+def _open_side(path: Path, stack: ExitStack) -> OpenWheel:
     """Open a wheel until the stack is left, and list its files by where pip would install them."""
-    archive.insist_on_file(path)
-    wheel = stack.enter_context(archive.opened(path))
+    archive.check_exists(path)
+    wheel = stack.enter_context(archive.open_wheel(path))
     folder = archive.metadata_directory(wheel)
     members = Members()
     for member in archive.files(wheel):
-        place = _place(member.filename, folder)
+        place = _installed_path(member.filename, folder)
         # "x.data/purelib/a.py" and "a.py" are one place for pip; keep both to be compared.
         members[member.filename if place in members else place] = member
-    return Opened(wheel, members, folder)
+    return OpenWheel(wheel, members, folder)
 
 
-def _place(name: str, folder: str) -> str:
+def _installed_path(name: str, folder: str) -> str:
     """Return where a file is installed, so that projects of different names can be compared."""
     data = folder.removesuffix(".dist-info") + ".data/"
     # PEP 427: pip moves what is in .data/purelib and .data/platlib to the top.
@@ -132,10 +132,10 @@ def _place(name: str, folder: str) -> str:
     return name
 
 
-def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
+def _differences(one: OpenWheel, two: OpenWheel) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
-    changed = [place for place in common if not _same(one, two, place)]
+    changed = [place for place in common if not _has_same_bytes(one, two, place)]
     if one.folder != two.folder:
         names = f"{one.folder}, then {two.folder}"
         yield Difference("path", "", "they have different names", (names,))
@@ -147,7 +147,7 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
         }
         if sizes:
             missing = sorted(sizes, key=lambda place: (-sizes[place], place))
-            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
+            lines = first_names(f"{place} ({sizes[place]:,} bytes)" for place in missing)
             yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
     # RECORD differs wherever a file or its name does.
     renamed = one.folder != two.folder or one.members.keys() != two.members.keys()
@@ -159,7 +159,7 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
             archive.unpacked(one.wheel, one.members[place]) as first,
             archive.unpacked(two.wheel, two.members[place]) as second,
         ):
-            yield content(place, first, second)
+            yield content_difference(place, first, second)
     pairs = {place: (one.members[place], two.members[place]) for place in common}
     others = [place for place in two.members if place in one.members]
     for number, (before, after) in enumerate(zip(common, others, strict=True), 1):
@@ -173,10 +173,10 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
         apart = [f"{row[0]}: {row[1]}, then {row[2]}" for row in rows if row[1] != row[2]]
         if apart:
             what = f"{len(apart):,} of {len(common):,} files {attribute.what}"
-            yield Difference(attribute.group, "", what, sample(apart))
+            yield Difference(attribute.group, "", what, first_names(apart))
 
 
-def _same(one: Opened, two: Opened, place: str) -> bool:
+def _has_same_bytes(one: OpenWheel, two: OpenWheel, place: str) -> bool:
     """Say whether a file has the same bytes in both.
 
     Equal checksums prove nothing, so the bytes are read: packed, if they are packed alike.
@@ -186,16 +186,16 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
         return False
     # Packed bytes are a quarter of the unpacked ones, and need no unpacking.
     packings = {(member.compress_type, member.compress_size) for member in (before, after)}
-    if len(packings) == 1 and not tell_apart(
-        archive.packed(one.wheel, before), archive.packed(two.wheel, after)
+    if len(packings) == 1 and not compare_bytes(
+        archive.packed_bytes(one.wheel, before), archive.packed_bytes(two.wheel, after)
     ):
         return True
     with one.wheel.open(before) as opened, two.wheel.open(after) as other:
         size = before.file_size
-        return not tell_apart(files.chunks(opened.read, size), files.chunks(other.read, size))
+        return not compare_bytes(files.chunks(opened.read, size), files.chunks(other.read, size))
 
 
-def content(place: str, first: Content, second: Content) -> Difference:
+def content_difference(place: str, first: Content, second: Content) -> Difference:
     """Say how two files differ, by what their name and their first bytes say that they are."""
     heads = {bytes(first[:4]), bytes(second[:4])}
     found = None
@@ -204,24 +204,26 @@ def content(place: str, first: Content, second: Content) -> Difference:
     if libraries and not place.endswith(".class"):
         group = "code"
         try:
-            found = code.libraries(first, second)
+            found = code.compare_libraries(first, second)
         # Hostile bytes can make a parser fail with any exception.
         except Exception as fault:  # noqa: BLE001 see above
-            what, lines = _bytes(first, second)
+            what, lines = _compare_contents(first, second)
             why = f"it is not a sound library: {fault or type(fault).__name__}"
             found = TextFinding(what, (*lines, why))
     else:
         source = "source" if place.endswith((".py", ".pyi", ".pyc")) else "other"
         group = "metadata" if place.startswith(METADATA) else source
         if max(len(first), len(second)) <= LARGEST_TEXT:
-            compare = text.program if place.endswith((".py", ".pyi")) else text.text
+            compare = (
+                text.compare_programs if place.endswith((".py", ".pyi")) else text.compare_texts
+            )
             found = compare(bytes(first), bytes(second))
-    return Difference(group, place, *(found or _bytes(first, second)))
+    return Difference(group, place, *(found or _compare_contents(first, second)))
 
 
-def _bytes(first: Content, second: Content) -> TextFinding:
+def _compare_contents(first: Content, second: Content) -> TextFinding:
     """Compare two files about which nothing else is known."""
-    whole = code.stretches(first, second, range(len(first)), range(len(second)))
+    whole = code.compare_stretches(first, second, range(len(first)), range(len(second)))
     return whole or TextFinding("the same bytes")
 
 

@@ -28,7 +28,7 @@ class TextFinding(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-def text(one: bytes, two: bytes) -> TextFinding | None:
+def compare_texts(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two texts line by line; None if one is not text."""
     try:
         before, after = one.decode(), two.decode()
@@ -45,9 +45,9 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
     return TextFinding("lines differ", _diff(before.splitlines(), after.splitlines()))
 
 
-def program(one: bytes, two: bytes) -> TextFinding | None:
+def compare_programs(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two Python files; say so where they do the same."""
-    found = text(one, two)
+    found = compare_texts(one, two)
     # None where it cannot be said what a file means, as of Python 2.
     trees = [parse_python(each) if len(each) <= LARGEST_PROGRAM else None for each in (one, two)]
     before, after = trees
@@ -70,8 +70,8 @@ def _diff(old: Sequence[str], new: Sequence[str], *, exact: bool = False) -> tup
     """Return the lines that differ, from the first to the last, with a little around them."""
     # difflib takes time that grows with the square of the length. Leave out what is
     # alike at both ends, and bound what is left.
-    start = _alike_until(old, new)
-    end = _alike_until(old[start:][::-1], new[start:][::-1])
+    start = _common_lines(old, new)
+    end = _common_lines(old[start:][::-1], new[start:][::-1])
     first = max(start - CONTEXT, 0)
     spared = max(end - CONTEXT, 0)
     before = old[first : len(old) - spared][:MOST_LINES]
@@ -88,7 +88,7 @@ def _diff(old: Sequence[str], new: Sequence[str], *, exact: bool = False) -> tup
     return (f"line {start + 1}:", *shown)
 
 
-def _alike_until(old: Sequence[str], new: Sequence[str]) -> int:
+def _common_lines(old: Sequence[str], new: Sequence[str]) -> int:
     """Return how many lines two texts begin with alike."""
     for number, (before, after) in enumerate(zip(old, new, strict=False)):
         if before != after:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from tfwright.rules.starlark.language import parse_python
 from tfwright.wheel import archive
-from tfwright.wheel.inspect.library import Library, installed
+from tfwright.wheel.inspect.library import Library, installed_path
 
 _PLACE = r"(@rpath/|/(?:.*/)?)?"
 """Where a Mac's library may say that another one is; a fixed path in front of it is allowed."""
@@ -60,11 +60,13 @@ class CudaSource:
     """NVIDIA's libraries that are found so, if they are there."""
 
 
-def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[CudaSource, ...]:
+def library_sources(
+    libraries: Sequence[Library], requires: Sequence[str]
+) -> tuple[CudaSource, ...]:
     """Say where the loader will look for each of NVIDIA's libraries, the usual way first.
 
     `requires` are the packages that the wheel's metadata names. What TensorFlow opens by name while
-    it runs (from 1.14 on) no table of its libraries names; see `in_reach`.
+    it runs (from 1.14 on) no table of its libraries names; see `reachable_packages`.
     """
     own = {name for library in libraries for name in library.names}
     # NVIDIA's packages that the metadata names, by the directory that each installs: pip's
@@ -78,12 +80,12 @@ def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[Cuda
     for library in libraries:
         for name in library.needed:
             if NVIDIA.match(name):
-                ways.setdefault(_way(name, library, own, packages), set()).add(name)
+                ways.setdefault(_how_found(name, library, own, packages), set()).add(name)
     found = [CudaSource(how, tuple(sorted(names))) for how, names in ways.items()]
     return tuple(sorted(found, key=lambda source: -len(source.libraries)))
 
 
-def in_reach(libraries: Sequence[Library]) -> tuple[str, ...]:
+def reachable_packages(libraries: Sequence[Library]) -> tuple[str, ...]:
     """Return which of pip's nvidia packages the search paths lead to, by directory: ``cublas``.
 
     The loader looks there, too, for what a library opens by name while it runs.
@@ -91,13 +93,13 @@ def in_reach(libraries: Sequence[Library]) -> tuple[str, ...]:
     found = {
         package[1]
         for library in libraries
-        for folder in _installed(library)
+        for folder in _search_directories(library)
         if folder.startswith(f"{SITE}/nvidia/") and (package := PACKAGE.search(folder))
     }
     return tuple(sorted(found))
 
 
-def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -> str:
+def _how_found(name: str, library: Library, own: set[str], packages: dict[str, str]) -> str:
     """Say in words how a library will find another one."""
     # libcuda.so.1 must be the driver's own: one from the wheel would not fit the kernel module.
     if DRIVER.match(name):
@@ -106,7 +108,7 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
         return "inside the wheel"
     if name.startswith("/"):
         return f"at {PurePosixPath(name).parent}, a fixed place"
-    named = (_folder(folder, name, packages) for folder in _installed(library))
+    named = (_describe_directory(folder, name, packages) for folder in _search_directories(library))
     ways = list(dict.fromkeys(filter(None, named)))
     if left := len(ways[SHOWN:]):
         ways[SHOWN:] = [f"{left} more {'place' if left == 1 else 'places'}"]
@@ -115,18 +117,18 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
     return ", then ".join([*ways, system]) if ways else f"only by {system}"
 
 
-def _installed(library: Library) -> Iterator[str]:
+def _search_directories(library: Library) -> Iterator[str]:
     """Yield the directories that a library looks into, once the wheel is installed.
 
     Those near the library are relative to where the wheel is installed: ``site-packages/…``.
     """
-    here = PurePosixPath(installed(library.path)).parent
+    here = PurePosixPath(installed_path(library.path)).parent
     for folder in library.search:
         plain, count = ORIGIN.subn(str(here), folder, count=1)
-        yield _plain(plain) if count and folder[0] in "$@" else folder
+        yield _without_parents(plain) if count and folder[0] in "$@" else folder
 
 
-def _plain(path: str) -> str:
+def _without_parents(path: str) -> str:
     """Return a path below site-packages, or from there up, with ``..`` at its beginning only."""
     parts = list[str]()
     for part in PurePosixPath(path).parts:
@@ -137,7 +139,7 @@ def _plain(path: str) -> str:
     return "/".join([SITE, *parts])
 
 
-def _folder(folder: str, name: str, packages: dict[str, str]) -> str:
+def _describe_directory(folder: str, name: str, packages: dict[str, str]) -> str:
     """Say in words what a directory is; nothing for one that cannot hold the library."""
     package = PACKAGE.search(folder)
     stem = name.removeprefix("@rpath/").removeprefix("lib")
@@ -155,7 +157,7 @@ def _folder(folder: str, name: str, packages: dict[str, str]) -> str:
     return ""
 
 
-def stated(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
+def build_info_texts(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
     """Return the texts that TensorFlow's build_info assigns: its CUDA and cuDNN, from 1.14 on.
 
     Those releases load CUDA's libraries by hand, so the loader knows nothing of them. Empty where
@@ -166,10 +168,10 @@ def stated(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
     name = next((name for name in names if name.endswith(BUILD_INFO)), "")
     # Parsed and never imported: the wheel may be hostile, and for another Python.
     tree = parse_python(archive.text(wheel, name, LARGEST))
-    return tuple(_assigned(tree)) if tree else ()
+    return tuple(_assignments(tree)) if tree else ()
 
 
-def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _assignments(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Return names and values of all assignments, and of all pairs in a dictionary."""
     for node in ast.walk(tree):
         match node:

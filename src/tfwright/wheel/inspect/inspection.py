@@ -118,7 +118,7 @@ def inspect(
     Raises WheelError for a missing file, and what `envelope.verify` raises where a public key is
     given.
     """
-    archive.insist_on_file(path)
+    archive.check_exists(path)
     size = path.stat().st_size
     signed_by = ""
     if key:
@@ -128,11 +128,11 @@ def inspect(
         # The signature first: what a forged wheel says of itself need not be read.
         signed_by = statement.verify_signed(path, key)
     try:
-        with archive.opened(path) as wheel:
+        with archive.open_wheel(path) as wheel:
             build_record = f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
             known = directories() if build_record in wheel.NameToInfo else ()
             search = LeakSearch(known, guess=True)
-            return replace(_report(path, size, wheel, search), signed_by=signed_by)
+            return replace(_inspect_sound(path, size, wheel, search), signed_by=signed_by)
     except WheelError as fault:
         return Inspection(path.name, size, faults=(fault.what,))
 
@@ -150,10 +150,10 @@ def check_sound(report: Inspection) -> None:
     )
 
 
-def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -> Inspection:
+def _inspect_sound(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -> Inspection:
     """Put together what is in a sound archive."""
     folder = archive.metadata_directory(wheel)
-    found = contents(wheel, search)
+    found = read_contents(wheel, search)
     libraries = found.libraries
     # Each file is in memory only once; its digest comes from there.
     faults = record.faults(wheel, found.entries)
@@ -163,7 +163,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
     try:
         headers = archive.headers(wheel, "METADATA")
         stated = tags.stated_tags(wheel)
-        built = cuda.stated(wheel)
+        built = cuda.build_info_texts(wheel)
     except WheelError as fault:
         # The first that is too long ends the reading; what was read before stays in the report.
         faults.append(fault.what)
@@ -171,14 +171,14 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
     project, version, python = (
         str(headers[key] or "")[:LONGEST] for key in ("Name", "Version", "Requires-Python")
     )
-    faults += _names(path, folder, project, version)
+    faults += _name_faults(path, folder, project, version)
     faults += tags.faults(path, stated, libraries)
     faults += needs.unreadable(libraries)
     notes = defaultdict[str, list[str]](list)
     for library in libraries:
         for note in library.notes():
             notes[note].append(library.path)
-    needed = _needed(libraries)
+    needed = _needed_names(libraries)
     requires = [*map(str, headers.get_all("Requires-Dist") or ())]
     beneath = re.search(r"(?m)^tensorflow(?:-cpu|-gpu)? *\(?([<>=~!][^;)\n]*)", "\n".join(requires))
     # A file named like a library may be anything.
@@ -191,12 +191,12 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         version=version,
         requires_python=python,
         requires_tensorflow=beneath[1].replace(" ", "")[:LONGEST] if beneath else "",
-        tags=tuple(sorted(map(str, tags.named(path) or stated))),
+        tags=tuple(sorted(map(str, tags.tags_in_name(path) or stated))),
         stated=built,
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
-        outside=tuple(outside(libraries)),
-        cuda=cuda.sources(libraries, requires),
-        cuda_in_reach=cuda.in_reach(libraries),
+        outside=tuple(outside_libraries(libraries)),
+        cuda=cuda.library_sources(libraries, requires),
+        cuda_in_reach=cuda.reachable_packages(libraries),
         summary=needs.summarize(libraries) if read else None,
         libraries=libraries,
         leaks=found.leaks,
@@ -205,7 +205,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         notes=(
             *(f"{first_of(paths)}: {note}" for note, paths in notes.items()),
             *search.notes(found.leaks),
-            *copies(libraries),
+            *copy_faults(libraries),
         ),
     )
 
@@ -213,27 +213,27 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
 def built_on_tensorflow(libraries: Sequence[Library]) -> bool:
     """Say whether the libraries of a wheel need those of a TensorFlow outside it."""
     plugin = any(library.path.startswith("tensorflow-plugins/") for library in libraries)
-    needed = {name.rpartition("/")[2] for name in _needed(libraries)}
-    return plugin or any(map(TENSORFLOW.match, needed - _own(libraries)))
+    needed = {name.rpartition("/")[2] for name in _needed_names(libraries)}
+    return plugin or any(map(TENSORFLOW.match, needed - _own_names(libraries)))
 
 
-def _needed(libraries: Sequence[Library]) -> set[str]:
+def _needed_names(libraries: Sequence[Library]) -> set[str]:
     return {name for library in libraries for name in library.needed}
 
 
-def _own(libraries: Sequence[Library]) -> set[str]:
+def _own_names(libraries: Sequence[Library]) -> set[str]:
     return {name for library in libraries for name in library.names}
 
 
-def outside(libraries: Sequence[Library]) -> list[str]:
+def outside_libraries(libraries: Sequence[Library]) -> list[str]:
     """Return what the libraries for Linux need, and somebody else has to bring."""
     for_linux = [library for library in libraries if library.system == "Linux"]
-    found = _needed(for_linux) - _own(for_linux)
+    found = _needed_names(for_linux) - _own_names(for_linux)
     known = (SYSTEM, TENSORFLOW, cuda.NVIDIA)
     return sorted(name for name in found if not any(each.match(name) for each in known))
 
 
-def copies(libraries: Sequence[Library]) -> Iterator[str]:
+def copy_faults(libraries: Sequence[Library]) -> Iterator[str]:
     """Say which of TensorFlow's own libraries a wheel brings besides those of TensorFlow."""
     for library in libraries:
         folder, _, name = library.path.rpartition("/")
@@ -246,7 +246,7 @@ def copies(libraries: Sequence[Library]) -> Iterator[str]:
             )
 
 
-def _names(path: Path, folder: str, project: str, version: str) -> Iterator[str]:
+def _name_faults(path: Path, folder: str, project: str, version: str) -> Iterator[str]:
     """Compare the three places that say which `project` and `version` a wheel is."""
     try:
         name, number, _, _ = parse_wheel_filename(path.name)
@@ -270,7 +270,7 @@ class WheelContents:
     leaks: tuple[Leak, ...]
 
 
-def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelContents:
+def read_contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelContents:
     """Read the files of a wheel, and search them for directories of the host that built it."""
     search = search or LeakSearch()
     listing = f"{archive.metadata_directory(wheel)}/RECORD"
@@ -285,11 +285,11 @@ def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelC
     # While one library is read, another processor unpacks the next. One ahead and no more: two of
     # the largest have to fit into memory.
     with ThreadPoolExecutor(1) as other:
-        coming = [other.submit(_unpacked, wheel, member) for member in libraries[:1]]
+        coming = [other.submit(_unpack_member, wheel, member) for member in libraries[:1]]
         for member, following in zip_longest(libraries, libraries[1:]):
             content, entry, held = coming.pop().result()
             if following:
-                coming.append(other.submit(_unpacked, wheel, following))
+                coming.append(other.submit(_unpack_member, wheel, following))
             with held:
                 library, table = inspection_library.read(member, content)
                 leaks += search.leaks(member.filename, content, library=True)
@@ -304,10 +304,12 @@ def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelC
             entries[member.filename] = record.entry(member.filename, content)
             leaks += search.leaks(member.filename, content, library=False)
     # After all have been read: a symbol may come from the wheel's last library.
-    return WheelContents(inspection_library.resolved(found, tables), entries, tuple(leaks))
+    return WheelContents(
+        inspection_library.with_missing_symbols(found, tables), entries, tuple(leaks)
+    )
 
 
-def _unpacked(
+def _unpack_member(
     wheel: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> tuple[Content, record.RecordEntry, ExitStack]:
     """Unpack a member, and describe it while it is at hand; the last gives the memory back."""

@@ -122,7 +122,10 @@ def _paths(content: Content, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, 
         if mark.lastgroup:
             last = mark.start()
             directory = mark[0]
-            yield (os.fsdecode(directory), os.fsdecode(directory + _following(content, mark.end())))
+            yield (
+                os.fsdecode(directory),
+                os.fsdecode(directory + _rest_of_path(content, mark.end())),
+            )
             continue
         # A pattern that looks back from each mark would be quadratic in a file full of them.
         window = bytes(content[max(mark.start() - LONGEST, 0) : mark.start()])
@@ -132,13 +135,13 @@ def _paths(content: Content, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, 
         if start == last:
             continue
         last = start
-        path = _following(content, start).decode("ascii")
+        path = _rest_of_path(content, start).decode("ascii")
         # Two slashes begin the rest of a URL: https://host/home/page.
         if path.startswith("/") and not path.startswith(("//", ANONYMOUS)):
             yield "", path
 
 
-def _following(content: Content, start: int) -> bytes:
+def _rest_of_path(content: Content, start: int) -> bytes:
     """Return the rest of a path."""
     found = _AFTER.match(content, start, start + LONGEST)
     return found[0] if found else b""

@@ -28,15 +28,15 @@ NCCL = re.compile(
 """What NCCL says at its start; Bazel compiles it without the macros that would say its CUDA."""
 
 
-def stub(library: Path) -> str:
+def stub_reason(library: Path) -> str:
     """Say why a library of operations is a stub; empty if it is not one.
 
     Raises ValueError where it is damaged.
     """
-    return _stub(library.read_bytes())
+    return _stub_reason(library.read_bytes())
 
 
-def _stub(content: Content) -> str:
+def _stub_reason(content: Content) -> str:
     # In ELF only dynamic symbols count: the text may also stand in debug information. Mach-O keeps
     # the names of its symbols as plain text, which is enough to find them.
     texts = content
@@ -108,7 +108,7 @@ class Library:
                 )
 
 
-def installed(path: str) -> str:
+def installed_path(path: str) -> str:
     """Return a library's path in a wheel as it is below site-packages, once installed."""
     # PEP 427: what is below .data/purelib and .data/platlib ends up at the top.
     return path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]
@@ -126,12 +126,12 @@ def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable |
 
 def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library that is sound. Raises ValueError for other files."""
-    why = _stub(content) if PurePosixPath(path).name == NCCL_OPS else ""
-    found = Library(path, len(content), nccl=nccl(content), stub=why)
+    why = _stub_reason(content) if PurePosixPath(path).name == NCCL_OPS else ""
+    found = Library(path, len(content), nccl=nccl_version(content), stub=why)
     # By the content: a file named .so may be a linker script.
     magic = bytes(content[:4])
     if magic == elf_image.MAGIC:
-        linux, table = elf.examine(content)
+        linux, table = elf.read(content)
         return replace(found, parts=(linux,)), table
     if magic in macho.MAGICS:
         return replace(found, parts=macho.read(content)), None
@@ -141,7 +141,7 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     raise ValueError("it is neither an ELF nor a Mach-O file")
 
 
-def nccl(content: Content) -> str:
+def nccl_version(content: Content) -> str:
     """Return the version of the NCCL that is linked in, with its CUDA if it says that."""
     # find() first: it is ten times as fast, and most libraries have none.
     place = content.find(b"NCCL version ")
@@ -149,20 +149,22 @@ def nccl(content: Content) -> str:
     return found[1].decode() if found else ""
 
 
-def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tuple[Library, ...]:
+def with_missing_symbols(
+    libraries: Sequence[Library], tables: Mapping[str, ElfTable]
+) -> tuple[Library, ...]:
     """Return the libraries with the symbols filled in that are missing.
 
     What any library of the wheel gives counts as given: TensorFlow 1 loads its own library for all
     to see, and the operations' libraries do not name it. Where a library needs one from outside the
     wheel whose symbols have no versions, as libcuda's, it is unknown what is missing.
     """
-    given = frozenset[int]().union(*(table.given for table in tables.values()))
-    unknown = _that_reach_outside(libraries)
+    exported = frozenset[int]().union(*(table.exported for table in tables.values()))
+    unknown = _reaching_outside(libraries)
     found = []
     for library in libraries:
         table = tables.get(library.path)
         if table and library.path not in unknown:
-            names = [name for name in table.wanted if hash(name) not in given][:MOST_MISSING]
+            names = [name for name in table.undefined if hash(name) not in exported][:MOST_MISSING]
             missing = tuple(name.decode("utf-8", "replace") for name in names)
             (part,) = library.parts
             part = replace(part, symbols=replace(part.symbols, missing=missing))
@@ -171,7 +173,7 @@ def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tu
     return tuple(found)
 
 
-def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
+def _reaching_outside(libraries: Sequence[Library]) -> set[str]:
     """Return the paths of those that need, themselves or through others, a library from outside.
 
     The loader's libraries of the system do not count. Each need is followed once, backwards from

@@ -42,8 +42,8 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     """Put together what the libraries of a wheel say."""
     parts = [part for library in libraries for part in library.parts]
     newest: dict[str, WheelNeed] = {}
-    for name, need in of_each(libraries):
-        if name not in newest or _age(name, need) > _age(name, newest[name]):
+    for name, need in all_needs(libraries):
+        if name not in newest or _sort_key(name, need) > _sort_key(name, newest[name]):
             newest[name] = need
     gpu = Counter[str]()
     for part in parts:
@@ -53,13 +53,13 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     return Summary(
         needs=newest,
         strings=interface.symbols.strings if interface else (),
-        gpu=fatbin.ordered(gpu),
+        gpu=fatbin.sort_architectures(gpu),
         nccl=tuple(sorted({library.nccl for library in libraries if library.nccl})),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
 
 
-def of_each(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
+def all_needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
     """Return everything that each library needs."""
     for library in libraries:
         for part in library.parts:
@@ -74,12 +74,14 @@ def of_each(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
 def beyond(libraries: Sequence[Library], name: str, version: str) -> list[WheelNeed]:
     """Return what needs a newer system than a version, of ``GLIBC`` or ``macOS``; newest first."""
     found = [
-        need for own, need in of_each(libraries) if own == name and is_older(version, need.version)
+        need
+        for own, need in all_needs(libraries)
+        if own == name and is_older(version, need.version)
     ]
     return sorted(found, key=lambda need: version_numbers(need.version), reverse=True)
 
 
-def _age(name: str, need: WheelNeed) -> tuple[int, ...]:
+def _sort_key(name: str, need: WheelNeed) -> tuple[int, ...]:
     """Return what makes two needs of the same thing compare."""
     return (LEVELS.index(need.version),) if name == "CPU" else version_numbers(need.version)
 

@@ -48,7 +48,7 @@ _SYSTEM = re.compile(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_")
 """What stands before the machine in a platform tag."""
 
 
-def named(path: Path) -> frozenset[Tag]:
+def tags_in_name(path: Path) -> frozenset[Tag]:
     """Return the tags in a wheel's name; none where it is not a valid wheel name."""
     try:
         return parse_wheel_filename(path.name)[-1]
@@ -73,16 +73,16 @@ def stated_tags(wheel: zipfile.ZipFile) -> frozenset[Tag]:
         return frozenset()
 
 
-def shown(tags: frozenset[Tag]) -> str:
+def tags_text(tags: frozenset[Tag]) -> str:
     """Return tags as a reader knows them."""
     return ", ".join(sorted(map(str, tags))) or "nothing"
 
 
-def _unequal(stated: frozenset[Tag], promised: frozenset[Tag]) -> list[str]:
+def _tag_difference(stated: frozenset[Tag], promised: frozenset[Tag]) -> list[str]:
     # pip chooses by the name alone, and repacking tools read the file: the two must agree.
     if stated == promised:
         return []
-    return [f"the file WHEEL says {shown(stated)}, the name says {shown(promised)}"]
+    return [f"the file WHEEL says {tags_text(stated)}, the name says {tags_text(promised)}"]
 
 
 def misfits(
@@ -96,11 +96,11 @@ def misfits(
         promised = parse_wheel_filename(path.name)[-1]
     except InvalidWheelFilename as fault:
         return [str(fault)]
-    found = _unequal(stated_tags(wheel), promised)
+    found = _tag_difference(stated_tags(wheel), promised)
     found += [fault for library in libraries for fault in _library_faults(promised, library)]
     # The target Python is another one than the Python that runs tfwright.
     if not promised & supported_tags(python):
-        found.append(f"{shown(promised)} is not for CPython {python} on this machine")
+        found.append(f"{tags_text(promised)} is not for CPython {python} on this machine")
     return found
 
 
@@ -127,7 +127,7 @@ def supported_tags(python: str, platforms: Sequence[str] = ()) -> frozenset[Tag]
     return frozenset([*exact, *compatible])
 
 
-def glibc(platform: str) -> str:
+def promised_glibc(platform: str) -> str:
     """Return the glibc that a platform tag promises to be enough; empty where it promises none."""
     part = re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform)
     if not part:
@@ -135,13 +135,13 @@ def glibc(platform: str) -> str:
     return LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
 
 
-def macos(platform: str) -> str:
+def promised_macos(platform: str) -> str:
     """Return the same for macOS."""
     part = re.match(r"macosx_(\d+)_(\d+)_", platform)
     return f"{part[1]}.{part[2]}" if part else ""
 
 
-def impossible(promised: frozenset[Tag]) -> Iterator[str]:
+def impossible_tags(promised: frozenset[Tag]) -> Iterator[str]:
     """Say which tags no installer takes, whatever the machine."""
     for platform in sorted({tag.platform for tag in promised}):
         if not _POSSIBLE.fullmatch(platform):
@@ -156,11 +156,11 @@ def impossible(promised: frozenset[Tag]) -> Iterator[str]:
 
 def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
     """Say in what the tags in a wheel's name are not true of its libraries, or of no machine."""
-    promised = named(path)
+    promised = tags_in_name(path)
     if not promised:
         return []
     return [
-        *impossible(promised),
+        *impossible_tags(promised),
         *(fault for library in found for fault in _library_faults(promised, library)),
         *broken_promises(path, stated, found),
     ]
@@ -168,9 +168,12 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
 
 def broken_promises(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
     """Say what is not as the name says, and keeps no pip and no newer system from the wheel."""
-    lines = _unequal(stated, named(path))
-    platforms = sorted({tag.platform for tag in named(path)})
-    for what, name, promise in (("glibc", "GLIBC", glibc), ("macOS", "macOS", macos)):
+    lines = _tag_difference(stated, tags_in_name(path))
+    platforms = sorted({tag.platform for tag in tags_in_name(path)})
+    for what, name, promise in (
+        ("glibc", "GLIBC", promised_glibc),
+        ("macOS", "macOS", promised_macos),
+    ):
         # linux_x86_64 promises no glibc at all.
         promises = [(version, platform) for platform in platforms if (version := promise(platform))]
         # Of several platform tags the oldest counts: pip may choose the wheel for any of them.
@@ -204,4 +207,4 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
         return
     interpreters = {tag.interpreter for tag in promised}
     if interpreters.isdisjoint({f"cp{module[1]}", f"py{module[1][0]}"}):
-        yield f"{library.path} is for CPython {module[1]}, and the tags are {shown(promised)}"
+        yield f"{library.path} is for CPython {module[1]}, and the tags are {tags_text(promised)}"

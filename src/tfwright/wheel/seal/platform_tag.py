@@ -72,7 +72,7 @@ def _with_platlib(wheel: Path, scratch: Path) -> Path:
     wheels of TensorFlow 1.8, and auditwheel refuses libraries there unseen. Once installed they are
     where the others would be.
     """
-    with archive.opened(wheel) as given:
+    with archive.open_wheel(wheel) as given:
         if not any(_PURELIB in name for name in given.namelist()):
             return wheel
         copy = scratch / wheel.name
@@ -90,7 +90,7 @@ def renamed(name: str, platform: str) -> str:
     return changed
 
 
-def stated(wheel: zipfile.ZipFile, platform: str) -> bytes:
+def retagged(wheel: zipfile.ZipFile, platform: str) -> bytes:
     """Return the file WHEEL with another platform in its tags."""
     text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8")
     # "Tag: cp311-cp311-linux_x86_64"; a platform holds no hyphen.

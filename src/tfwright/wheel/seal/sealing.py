@@ -37,7 +37,7 @@ Moment = tuple[int, int, int, int, int, int]
 
 
 @cache
-def sealer() -> Sealer:
+def this_sealer() -> Sealer:
     """Return what seals wheels here, as a build record names it."""
     return Sealer(version=__version__, deflate=metadata.version("deflate"))
 
@@ -110,7 +110,7 @@ def seal(
             else:
                 # Taken out: its memory is needed.
                 packed = packing.pop(name).result()
-            archive.append(sealed, packed.member, [packed.body])
+            archive.append_packed(sealed, packed.member, [packed.body])
             lines.append(packed.entry)
         known = {line.path: line for line in lines if line.path not in added}
         # Sealing must not make a false RECORD true.
@@ -124,4 +124,4 @@ def seal(
         # RECORD lists itself, too, but cannot hold its own digest.
         lines.append(record.RecordEntry(listing, "", ""))
         packed = pack(listing, record.render(lines).encode(), 0o644, moment)
-        archive.append(sealed, packed.member, [packed.body])
+        archive.append_packed(sealed, packed.member, [packed.body])
