@@ -154,7 +154,7 @@ class Bench:
         return (
             "\n".join(lines)
             .replace("@WHEEL@", f"$(echo {own}/dist/raw/*.whl)")
-            .replace("@PYTHON@", str(pythons.own()))
+            .replace("@PYTHON@", str(pythons.running_python()))
             + "\n"
         )
 

@@ -221,7 +221,7 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
 def test_a_host_that_is_as_the_record_says_gets_no_notice(
     job: RecipeJob, original: Path, record: BuildRecord
 ) -> None:
-    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
+    facts = host_facts.facts(job.recipe, job.host_file, probes.this_host(), Path(sys.executable))
     here = host_facts.for_record(job.recipe, job.host_file, facts)
     same = record.changed(found=here, sealer=sealing.this_sealer())
     assert reproduction.host_changes(job, holding(original, same)) == []

@@ -130,5 +130,5 @@ def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
 
 def test_a_host_without_os_release_has_a_name_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bare = SimpleNamespace(release=NOTHING, system="Linux", machine="x86_64")
-    monkeypatch.setattr(probes, "here", lambda: bare)
+    monkeypatch.setattr(probes, "this_host", lambda: bare)
     assert verified.describe_host() == "Linux, x86_64"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.medium
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
-    recipe, host = recipes.read(name), probes.here()
+    recipe, host = recipes.read(name), probes.this_host()
     findings = requirements.examine(recipe, HostFile(), host)
     assert all(finding.found and finding.wanted and finding.remedy for finding in findings)
     assert inventory.HostInventory(recipe, HostFile(), host).facts()[0].name == "system"

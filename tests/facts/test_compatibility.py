@@ -83,7 +83,7 @@ def test_every_release_has_a_row(kind: str) -> None:
 def test_bazel_is_bounded_as_configure_does(release: str, version: str, *, taken: bool) -> None:
     found = compatibility.bazel(Release.parse(release))
     assert found
-    assert found.holds(version) is taken
+    assert found.contains(version) is taken
 
 
 def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn() -> None:

@@ -39,14 +39,14 @@ KNOWN = {
     [(name, capability) for capability, names in KNOWN.items() for name in names.split(", ")],
 )
 def test_a_gpu_is_known_by_what_people_and_drivers_call_it(name: str, capability: str) -> None:
-    found = gpus.named(name)
+    found = gpus.by_name(name)
     assert found
     assert found.capability == capability
 
 
 @pytest.mark.parametrize("name", ["RTX 9090", "GTX 960X", "Voodoo 2", ""])
 def test_a_name_that_the_table_does_not_have_is_unknown(name: str) -> None:
-    assert gpus.named(name) is None
+    assert gpus.by_name(name) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_name_that_the_table_does_not_have_is_unknown(name: str) -> None:
 )
 def test_a_name_that_stands_for_several_chips_says_which_capabilities(name: str, one: str) -> None:
     with pytest.raises(gpus.AmbiguousGpu, match=one) as several:
-        gpus.named(name)
+        gpus.by_name(name)
     assert len({gpu.capability for gpu in several.value.found}) > 1
 
 
@@ -73,7 +73,7 @@ def test_gpus_of_other_makers_are_told_apart(name: str, maker: str) -> None:
 
 
 def test_a_card_of_one_kind_of_machine_brings_its_processor() -> None:
-    arm, x86 = gpus.named("T4G"), gpus.named("T4")
+    arm, x86 = gpus.by_name("T4G"), gpus.by_name("T4")
     assert arm
     assert x86
     assert (arm.capability, arm.machine) == (x86.capability, "aarch64")
@@ -84,7 +84,7 @@ def test_a_card_of_one_kind_of_machine_brings_its_processor() -> None:
 def test_every_name_of_the_table_is_known() -> None:
     for name in gpus.names():
         with suppress(gpus.AmbiguousGpu):
-            assert gpus.named(name), name
+            assert gpus.by_name(name), name
 
 
 def test_names_are_read_from_a_list_of_pci_ids() -> None:

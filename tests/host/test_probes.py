@@ -51,17 +51,17 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
     }
     for name, text in files.items():
         make_file(Path(f"{image_root}{name}"), text)
-    before = probes.here().release
+    before = probes.this_host().release
     assert HERE.exists(image_root)
     assert not HERE.exists(toolkit)
     with inside_container(container):
-        assert probes.here().release.value == "Debian of the image"
+        assert probes.this_host().release.value == "Debian of the image"
         assert HERE.exists(toolkit)
         assert not HERE.exists(image_root)
         assert HERE.read(image_root / "etc/os-release") == NOTHING
         assert Seen("11.8.0", f"{toolkit}/version.txt") in nvidia.cuda(HERE, toolkit)
         assert nvidia.library(HERE, "nccl", [toolkit]) == Seen("2.16.5", header)
-    assert probes.here().release == before
+    assert probes.this_host().release == before
 
 
 def test_the_compiler_is_known_by_the_first_line_of_its_version() -> None:
@@ -88,7 +88,7 @@ def test_nothing_is_looked_at_before_it_is_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_compilers_are_told_apart_by_what_they_say(line: str, compiler: Compiler | None) -> None:
-    assert toolchain.parse(line) == compiler
+    assert toolchain.parse_version(line) == compiler
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def interpreter(path: Path, version: str) -> Path:
 
 def test_any_python_is_the_one_that_runs_tfwright_outside_of_its_venv() -> None:
     found = pythons.find("any", HostFile())
-    assert found == pythons.own()
+    assert found == pythons.running_python()
     assert pythons.version_of(found) == ".".join(map(str, sys.version_info[:3]))
 
 
@@ -35,10 +35,10 @@ def test_the_same_path_in_an_image_is_another_python() -> None:
     container = Mock(spec=RunningContainer)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "3.6.9"), Path("/"))
-    outside = pythons.version_of(pythons.own())
+    outside = pythons.version_of(pythons.running_python())
     with inside_container(container):
-        assert pythons.version_of(pythons.own()) == "3.6.9"
-    assert pythons.version_of(pythons.own()) == outside
+        assert pythons.version_of(pythons.running_python()) == "3.6.9"
+    assert pythons.version_of(pythons.running_python()) == outside
 
 
 def test_a_python_that_is_nowhere_is_not_found(nowhere: Path) -> None:
@@ -100,11 +100,11 @@ def test_an_interpreter_that_fails_has_no_version(tmp_path: Path) -> None:
 
 
 def test_the_parts_that_a_distribution_packs_apart_are_looked_for() -> None:
-    headers, pip, *installed = pythons.parts(pythons.own()).value.split(", ")
+    headers, pip, *installed = pythons.installed_parts(pythons.running_python()).value.split(", ")
     assert [name.removeprefix("no ") for name in installed] == ["numpy", "wheel"]
     assert headers.removeprefix("no ") == "headers"
     assert pip.removeprefix("no ") == "pip"
 
 
 def test_an_interpreter_that_does_not_run_has_no_parts_to_tell(tmp_path: Path) -> None:
-    assert not pythons.parts(tmp_path / "python3.6")
+    assert not pythons.installed_parts(tmp_path / "python3.6")

@@ -15,4 +15,4 @@ def test_a_damaged_image_is_left_out_of_the_list(tmp_path: Path) -> None:
         kept.append(image.add(root, tmp_path))
     sound, damaged = kept
     damaged.blobs()[0].write_bytes(b"other")
-    assert images.listed(tmp_path) == (sound,)
+    assert images.whole_images(tmp_path) == (sound,)

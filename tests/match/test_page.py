@@ -73,7 +73,7 @@ def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(out: Read
     assert "These official wheels fit\n" in said
     assert said.index(found.install) < said.index("linux-r1.8")
     assert "a driver" in said
-    assert wheels.read() in said
+    assert wheels.date_read() in said
 
 
 def test_an_official_wheel_of_which_something_is_unknown_may_fit(out: Read) -> None:

@@ -76,7 +76,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
         )
 
     before = parts("1")
-    monkeypatch.setattr(probes, "here", Host)
+    monkeypatch.setattr(probes, "this_host", Host)
     monkeypatch.setattr(toolchain, "compiler", lambda _: Seen("gcc 99", "c++"))
     assert parts("1") == before
     assert builds.differing_parts(before, parts("2")) == ("the recipe's [host]",)

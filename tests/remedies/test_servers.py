@@ -135,7 +135,9 @@ def test_packages_come_from_a_mirror_of_debian_or_the_drop_folder(
 
     (tmp_path / "empty").mkdir()
     gone = supplier(f'debian = "{serve(tmp_path / "empty")}"')
-    failing(lambda: gone.packages("debian", part, pins, tmp_path / "room"), SupplyError, way)
+    failing(
+        lambda: gone.download_packages("debian", part, pins, tmp_path / "room"), SupplyError, way
+    )
     line = way.replace("http://…", serve(debian))
     if way == "'drop'":
         line = f'drop = "{debian}"'

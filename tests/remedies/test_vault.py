@@ -78,11 +78,11 @@ def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(tmp_path: Pat
     folder = make_folder(tmp_path / "toolkit")
     link = folder / "bin"
     link.symlink_to("/etc")
-    fault = failing(lambda: layout.settle(folder), SupplyError)
+    fault = failing(lambda: layout.normalize(folder), SupplyError)
     assert fault.remedy == "Download it again from NVIDIA."
     link.unlink()
     link.symlink_to("lib64")
-    layout.settle(folder)
+    layout.normalize(folder)
 
 
 @pytest.mark.parametrize("wants", ["neither", "cuDNN"])
@@ -101,7 +101,7 @@ def test_a_recipe_or_a_file_is_named_for_a_toolkit(
     options = re.findall(r"--(\w+) FILE", fault.remedy)
     assert {*options, "compiler"} == KINDS.keys()
     given = {name: (str(tmp_path / name), "") for name in options}
-    downloads = toolkit.downloaded(given)
+    downloads = toolkit.named_downloads(given)
     assert len(downloads) == len(options)
     toolkit.check_wanted(recipe, downloads)
 

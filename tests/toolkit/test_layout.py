@@ -119,7 +119,7 @@ def test_cuda_behind_a_link_is_copied_with_its_inner_links(tmp_path: Path) -> No
     )
     (tmp_path / "cuda").symlink_to("cuda-11.8")
     made = tmp_path / "made"
-    layout.copy(tmp_path / "cuda", "cuda", made)
+    layout.copy_part(tmp_path / "cuda", "cuda", made)
     assert (made / "include/cuda.h").read_text() == "h"
     assert sorted(tree.content(made)) == [
         "bin/nvcc",
@@ -141,7 +141,7 @@ def test_of_a_prefix_that_a_library_shares_only_the_library_is_copied(tmp_path: 
         },
     )
     made = tmp_path / "made"
-    layout.copy(prefix, "cudnn", made)
+    layout.copy_part(prefix, "cudnn", made)
     assert sorted(tree.content(made)) == [
         "include/cudnn.h",
         "include/cudnn_v8.h",
@@ -156,6 +156,6 @@ def test_a_link_that_leads_out_of_the_directory_is_followed(tmp_path: Path) -> N
     laid(tmp_path / "etc", {"alternatives/cudnn.h": "h"})
     prefix = laid(tmp_path / "usr", {"include/cudnn.h": f"->{tmp_path}/etc/alternatives/cudnn.h"})
     made = tmp_path / "made"
-    layout.copy(prefix, "cudnn", made)
+    layout.copy_part(prefix, "cudnn", made)
     assert not (made / "include/cudnn.h").is_symlink()
     assert (made / "include/cudnn.h").read_text() == "h"

@@ -26,7 +26,7 @@ def fake_toolkit(root: Path) -> Path:
     """Make and return a toolkit whose compilers print how they were called."""
     for name in ("bin/nvcc", "bin/cudafe++", "nvvm/bin/cicc"):
         make_program(root / name, COMPILER)
-    nvcc.settle(root)
+    nvcc.complete(root)
     return root
 
 
@@ -72,7 +72,7 @@ def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(tmp_path: Path) -> No
     make_file(tmp_path / "bin/nvcc", "")
     make_file(tmp_path / "nvvm/bin/cicc", "")
     profile = make_file(tmp_path / "bin/nvcc.profile", "CICC_PATH = $(TOP)/nvvm/bin\n")
-    nvcc.settle(tmp_path)
+    nvcc.complete(tmp_path)
     last = profile.read_text().splitlines()[-1]
     assert last == "CICC_PATH = $(TOP)/tfwright/bin"
 
@@ -115,8 +115,8 @@ def test_nvcc_makes_its_temporary_files_next_to_the_object_if_it_can(
     driver = toolkit / "bin/nvcc"
     assert driver.read_text() == COMPILER
     driver.write_text(f"{COMPILER}# --objdir-as-tempdir\n")
-    nvcc.settle(toolkit)
-    nvcc.settle(toolkit)
+    nvcc.complete(toolkit)
+    nvcc.complete(toolkit)
     link = tmp_path / "a link"
     link.symlink_to(driver)
     for program in (driver, link):
@@ -180,19 +180,19 @@ def test_a_pin_is_the_same_whatever_tfwrights_scripts_hold(
     programs = {"bin/nvcc": "objdir-as-tempdir", "nvvm/bin/cicc": "cicc"}
     for name, text in {**programs, "bin/cudafe++": "cudafe++"}.items():
         files.write(tmp_path / name, text)
-    nvcc.settle(tmp_path)
+    nvcc.complete(tmp_path)
     before = part_of(tmp_path)
     # The bundled recipes pin what these scripts gave.
     assert before.tree == tree.digest(before.files)
-    assert not nvcc.outdated(before.files)
+    assert not nvcc.has_outdated_script(before.files)
     later = {path: f"{text}# Later.\n" for path, text in nvcc._SCRIPTS.items()}
     monkeypatch.setattr(nvcc, "_SCRIPTS", later)
-    assert nvcc.outdated(before.files)
-    nvcc.settle(tmp_path)
+    assert nvcc.has_outdated_script(before.files)
+    nvcc.complete(tmp_path)
     now = part_of(tmp_path)
     scripts = {"bin/nvcc", "tfwright/bin/cicc", "tfwright/bin/cudafe++"}
     assert {path for path, _ in before.files.items() ^ now.files.items()} == scripts
-    assert not nvcc.outdated(now.files)
+    assert not nvcc.has_outdated_script(now.files)
     assert now.tree == before.tree
     # What builds use is another toolkit.
     whole = [tree.ToolkitRecord(parts={"cuda": part}).tree for part in (before, now)]
@@ -205,4 +205,4 @@ def test_an_nvcc_that_keeps_its_name_is_nvidias_and_pinned(toolkit: Path) -> Non
     before = part_of(toolkit)
     (toolkit / "bin/nvcc").write_text("another")
     assert part_of(toolkit).tree != before.tree
-    assert not nvcc.outdated(part_of(toolkit).files)
+    assert not nvcc.has_outdated_script(part_of(toolkit).files)

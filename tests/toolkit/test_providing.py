@@ -437,7 +437,7 @@ def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
     install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
     root, _ = install(job, tmp_path, "cudnn", CUDNNS["wheel"])
     found = job.host_file.of(job.recipe)
-    facts = host_facts.facts(job.recipe, found, probes.here(), Path(sys.executable))
+    facts = host_facts.facts(job.recipe, found, probes.this_host(), Path(sys.executable))
     assert facts.cuda == root
     assert len(facts.toolkit) == len(tree.read(root).tree)
 
@@ -453,7 +453,7 @@ def test_the_cuda_of_an_image_is_known_by_the_image(job: RecipeJob, tmp_path: Pa
             configure=table.changed(answers=answers),
             host=HostTable.model_validate({**job.recipe.host.model_dump(), **host}),
         )
-        here, python = probes.here(), Path(sys.executable)
+        here, python = probes.this_host(), Path(sys.executable)
         return host_facts.facts(recipe, job.host_file, here, python).toolkit
 
     # A toolkit of the same path on the host has nothing to do with it.
@@ -551,7 +551,7 @@ def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
     make_file(installed / "include/cuda.h", CUDA_H)
     make_file(installed / "bin/nvcc", "")
     (tmp_path / "cuda").symlink_to("cuda-10.1")
-    given = toolkit.downloaded({"cuda": (str(tmp_path / "cuda"), "")})
+    given = toolkit.named_downloads({"cuda": (str(tmp_path / "cuda"), "")})
     (provided,) = map(installer(job, accepted=False).install, given)
     assert (provided.part.version, provided.part.way) == ("10.1", "directory")
     assert job.host_file.of(job.recipe).cuda == provided.root

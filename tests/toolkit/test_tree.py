@@ -33,9 +33,9 @@ def test_a_file_that_two_parts_share_stays_while_one_of_them_has_it(
 ) -> None:
     one, two, three = (tmp_path / name for name in ("one", "two", "three"))
     cuda = part(one, {"LICENSE": "text", "bin/nvcc": "nvcc"})
-    tree.add(root, "cuda", cuda, one)
-    tree.add(root, "cudnn", part(two, {"LICENSE": "text", "lib/a": "a"}), two)
-    tree.add(root, "cuda", part(three, {"bin/ptxas": "ptxas"}), three)
+    tree.add_part(root, "cuda", cuda, one)
+    tree.add_part(root, "cudnn", part(two, {"LICENSE": "text", "lib/a": "a"}), two)
+    tree.add_part(root, "cuda", part(three, {"bin/ptxas": "ptxas"}), three)
     record = tree.read(root)
     left = tree.content(root).keys() - {str(tree.RECORD)}
     assert left == {"LICENSE", "bin/ptxas", "lib/a"}
@@ -46,10 +46,10 @@ def test_parts_with_different_files_of_one_name_are_refused_and_nothing_changes(
     root: Path, tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    tree.add(root, "cuda", part(one, {"include/a.h": "1"}), one)
+    tree.add_part(root, "cuda", part(one, {"include/a.h": "1"}), one)
     before = tree.content(root)
     with fails(SupplyError, "cudnn", "cuda", "include/a.h"):
-        tree.add(root, "cudnn", part(two, {"include/a.h": "2"}), two)
+        tree.add_part(root, "cudnn", part(two, {"include/a.h": "2"}), two)
     assert tree.content(root) == before
 
 
@@ -67,7 +67,7 @@ def unpacked(tmp_path: Path) -> Path:
     (made / "bin/cc").symlink_to("nvcc")
     part = part_of(made)
     root = make_folder(tmp_path / "toolkits/cuda-11.8")
-    tree.add(root, "cuda", part, made)
+    tree.add_part(root, "cuda", part, made)
     return root
 
 
@@ -78,9 +78,9 @@ def recorded(unpacked: Path) -> dict[str, str]:
 def test_a_toolkit_as_it_was_unpacked_is_sound_and_not_read_twice(
     unpacked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tree.changed(unpacked, recorded(unpacked)) == []
+    assert tree.changed_files(unpacked, recorded(unpacked)) == []
     monkeypatch.setattr(files, "sha256", lambda _: pytest.fail("a file was read"))
-    assert tree.changed(unpacked, recorded(unpacked)) == []
+    assert tree.changed_files(unpacked, recorded(unpacked)) == []
 
 
 @pytest.mark.parametrize("looked_before", [True, False])
@@ -112,10 +112,10 @@ def test_what_users_add_is_theirs(unpacked: Path) -> None:
 def test_a_damaged_list_of_what_was_seen_only_costs_a_look(unpacked: Path, content: bytes) -> None:
     make_file(unpacked.with_name(f"{unpacked.name}.seen.json"), content)
     tree.check_tree(unpacked, "mine")
-    assert tree.changed(unpacked, recorded(unpacked)) == []
+    assert tree.changed_files(unpacked, recorded(unpacked)) == []
 
 
 def test_a_list_of_what_was_seen_cannot_speak_for_another_record(unpacked: Path) -> None:
     tree.check_tree(unpacked, "mine")
     other = recorded(unpacked) | {"bin/nvcc": hashlib.sha256(b"other").hexdigest()}
-    assert tree.changed(unpacked, other) == ["bin/nvcc"]
+    assert tree.changed_files(unpacked, other) == ["bin/nvcc"]

@@ -21,7 +21,7 @@ def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
     findings = [
         # A plan pulls nothing, and the stages of such a recipe run nowhere else.
         *images.missing_image(job.recipe, job.host_file),
-        *requirements.examine(job.recipe, job.host_file, probes.here()),
+        *requirements.examine(job.recipe, job.host_file, probes.this_host()),
     ]
     blocking = [finding for finding in findings if finding.stops(job.until)]
     # A host that cannot build still gets the plan: it shows what another host would do.

@@ -136,7 +136,7 @@ def host_changes(job: RecipeJob, original: Path) -> list[str]:
         interpreter = pythons.find(job.recipe.host.python, job.host_file)
         if interpreter is None:
             return []
-        facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
+        facts = host_facts.facts(job.recipe, job.host_file, probes.this_host(), interpreter)
     here = host_facts.for_record(job.recipe, job.host_file, facts)
     pairs: dict[str, tuple[object, object]] = {
         name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields

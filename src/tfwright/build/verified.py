@@ -91,7 +91,7 @@ def without_verified(text: str) -> str:
 
 def describe_host() -> str:
     """Return this machine in a few words."""
-    here = probes.here()
+    here = probes.this_host()
     return f"{here.release or here.system}, {here.machine}"
 
 

@@ -228,11 +228,11 @@ def toolkit(job: RecipeJob) -> Iterator[Content]:
 def _absent(job: RecipeJob) -> Iterator[Absent]:
     """Yield what the user has to install where the bundle goes, by the digests that it has here."""
     recipe, host = job.recipe, job.recipe.host
-    if not cuda.needed(recipe):
+    if not cuda.needs_toolkit(recipe):
         return
     for part, table in recipe.toolkit.parts():
         for way, pins in table.ways():
-            yield Absent(name=f"{part}: {way}", files=sources.by_file(pins))
+            yield Absent(name=f"{part}: {way}", files=sources.by_file_name(pins))
     # A recipe without packages uses what is installed, which only its files can identify.
     if not any(recipe.toolkit.parts()):
         places = cuda.CudaPlaces(recipe, job.host_file)

@@ -60,7 +60,7 @@ def inspect_host(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"
         # A look downloads nothing: the build will pull the image, and examine it then.
         return (), found
     with containers.stage_container(job, "check"):
-        host = probes.here()
+        host = probes.this_host()
         found += requirements.examine(job.recipe, job.host_file, host)
         facts = inventory.HostInventory(job.recipe, job.host_file, host).facts()
     if not job.offline:

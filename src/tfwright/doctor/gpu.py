@@ -160,7 +160,7 @@ class CudaRequirements(HostComparison):
         # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
         program = str(self.host_file.compiler or answered or "gcc")
         line = toolchain.version_line(self.host.place, program)
-        compiler = toolchain.parse(line.value)
+        compiler = toolchain.parse_version(line.value)
         if compiler is None:
             yield Finding(
                 f"no compiler at {program}",

@@ -67,8 +67,8 @@ class HostInventory(HostComparison):
             # It differs from host to host. Builds that take any Python bring what they need.
             where = Seen("the one that runs tfwright", "sys.base_prefix")
         elif interpreter:
-            where = Seen(place.shown(interpreter), f"{place.shown(interpreter)} -c …")
-            parts = pythons.parts(interpreter, place)
+            where = Seen(place.shown_path(interpreter), f"{place.shown_path(interpreter)} -c …")
+            parts = pythons.installed_parts(interpreter, place)
         yield Fact(f"Python {version}", where, decides=True)
         yield Fact("  with", parts)
         # It brings the sources, whose commit decides what they are.
@@ -78,7 +78,10 @@ class HostInventory(HostComparison):
     def _nvidia(self) -> Iterator[Fact]:
         place, toolkit = self.host.place, self.places.toolkit
         # A CUDA that this recipe does not use decides nothing about its wheel.
-        uses = cuda.needed(self.recipe) and self.recipe.host.system in {self.host.system, "any"}
+        uses = cuda.needs_toolkit(self.recipe) and self.recipe.host.system in {
+            self.host.system,
+            "any",
+        }
         # A line for each witness: where they disagree, two CUDAs are mixed.
         for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
             yield Fact("CUDA", seen, decides=uses)

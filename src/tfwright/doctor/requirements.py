@@ -44,7 +44,7 @@ def forecast(recipe: Recipe) -> str:
     whole = recipe.compile.target in {TENSORFLOW_TARGET, WHEEL_TARGET}
     if source.interface == "own" or source.bundled or not whole:
         return ""
-    cost = compatibility.build_cost(source.release, cuda=cuda.wanted(recipe))
+    cost = compatibility.build_cost(source.release, cuda=cuda.uses_cuda(recipe))
     processors = capacity.cores()
     more = "; a later release takes more" if source.release > cost.release else ""
     unit = "processor" if processors == 1 else "processors"
@@ -233,7 +233,7 @@ class Requirements(HostComparison):
                 found = f"{self.host_file.build_out} is on {disk.kind}"
                 remedy = f"{move} {better}."
                 yield Finding(found, better + use, remedy, blocks=blocks, why=why)
-        if not self.host.place.writable(self.host_file.build_out) and "ro" not in disk.options:
+        if not self.host.place.is_writable(self.host_file.build_out) and "ro" not in disk.options:
             yield Finding(
                 f"{self.host_file.build_out} is closed to this user",
                 "a build_out that this user may write to",
@@ -308,7 +308,7 @@ class Requirements(HostComparison):
         interpreter = pythons.find(version, self.host_file, self.host.place)
         if interpreter is None:
             return
-        parts = pythons.parts(interpreter, self.host.place)
+        parts = pythons.installed_parts(interpreter, self.host.place)
         # Asked before hours of compiling: the glue comes late in a build.
         if "no headers" in parts.value:
             yield Finding(
@@ -345,7 +345,7 @@ class Requirements(HostComparison):
         if (
             python
             and self.recipe.host.python != "any"
-            and not python.holds(self.recipe.host.python)
+            and not python.contains(self.recipe.host.python)
         ):
             remedy = "Correct host.python in the recipe, or add the patches that make it work."
             yield Finding(
@@ -443,7 +443,7 @@ class Requirements(HostComparison):
             )
 
     def compiler_line(self) -> Iterator[Finding]:
-        found = toolchain.parse(self.host.compiler.value)
+        found = toolchain.parse_version(self.host.compiler.value)
         wanted = self.recipe.host.clang
         # By the build number: two Xcodes may have a clang of the same version.
         if wanted and found and found.build != wanted:
@@ -456,7 +456,10 @@ class Requirements(HostComparison):
             )
         newest, why = compatibility.newest_gcc(self.recipe.source.release)
         # What nvcc needs is looked at with CUDA.
-        ours = not (cuda.needed(self.recipe) or toolchain.named(self.recipe, self.host_file))
+        ours = not (
+            cuda.needs_toolkit(self.recipe)
+            or toolchain.named_compilers(self.recipe, self.host_file)
+        )
         known = newest and self.recipe.source.interface != "own"
         if found and found.family == "gcc" and ours and known and is_newer(found.version, newest):
             yield Finding(
@@ -484,11 +487,11 @@ class Requirements(HostComparison):
                 )
 
     def cuda(self) -> Iterator[Finding]:
-        if cuda.wanted(self.recipe):
+        if cuda.uses_cuda(self.recipe):
             from tfwright.doctor import gpu
 
             wanted = gpu.CudaRequirements(self.recipe, self.host_file, self.host)
-            installed = gpu.OF_INSTALLED if cuda.needed(self.recipe) else ()
+            installed = gpu.OF_INSTALLED if cuda.needs_toolkit(self.recipe) else ()
             for check in (*installed, *gpu.CHECKS):
                 yield from check(wanted)
 
@@ -539,5 +542,5 @@ def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
 
 def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
     """Say in a few words what keeps this host from building a recipe; None if nothing does."""
-    findings = examine(recipe, host_file, probes.here())
+    findings = examine(recipe, host_file, probes.this_host())
     return next((finding.found for finding in findings if finding.blocks), None)

@@ -37,7 +37,7 @@ class Range:
             return self.least if self.least == self.most else f"{self.least} to {self.most}"
         return f"{self.least} or later" if self.least else f"{self.most} or earlier"
 
-    def holds(self, version: str) -> bool:
+    def contains(self, version: str) -> bool:
         """Say whether a version is in the range."""
         return is_within(version, self.least, self.most)
 
@@ -190,7 +190,7 @@ class Hermetic:
 
 # A wish that nothing fits is held against every release and CUDA, many times over.
 @functools.cache
-def _of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str, Any] | None:
+def _row_of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str, Any] | None:
     """Return the row of a release, without what says which releases it is of."""
     version = ExactRelease(*release)
     for row in facts.read(TABLE)[kind]:
@@ -200,11 +200,11 @@ def _of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str,
     return None
 
 
-def _row(
+def _typed_row(
     model: type[Row], kind: str, release: Release | ExactRelease, fork: str = ""
 ) -> Row | None:
     """Return the same as an object."""
-    row = _of(kind, release, fork)
+    row = _row_of(kind, release, fork)
     return model(**facts.frozen(row)) if row else None
 
 
@@ -214,7 +214,7 @@ def hermetic(release: Release) -> Hermetic | None:
     What is known last counts for all later ones: their trees have lists of their own.
     """
     last = max(Release.parse(row["releases"][1]) for row in facts.read(TABLE)["hermetic"])
-    return _row(Hermetic, "hermetic", min(release, last))
+    return _typed_row(Hermetic, "hermetic", min(release, last))
 
 
 def build_cost(release: Release, *, cuda: bool) -> BuildCost:
@@ -267,23 +267,23 @@ def clang_for(capability: str) -> str:
 
 def bazel(release: Release | ExactRelease) -> Range | None:
     """Return the Bazels that ./configure of a release takes."""
-    return _row(Range, "bazel", release)
+    return _typed_row(Range, "bazel", release)
 
 
 def python(release: Release, fork: str = "") -> Range | None:
     """Return the Pythons that a release was tested with; that of a fork, ``nv``, has its own."""
-    return _row(Range, "python", release, fork) or _row(Range, "python", release)
+    return _typed_row(Range, "python", release, fork) or _typed_row(Range, "python", release)
 
 
 def official_macos(release: Release, machine: str) -> str:
     """Return the oldest macOS of a release's official wheels; empty if there are none."""
-    row = _of("official_macos", release)
+    row = _row_of("official_macos", release)
     return str(row.get(machine, "")) if row else ""
 
 
 def tested_bazel(release: Release) -> TestedBazel | None:
     """Return the Bazel that a release was tested with."""
-    return _row(TestedBazel, "tested_bazel", release)
+    return _typed_row(TestedBazel, "tested_bazel", release)
 
 
 def unusual_bazel(release: ExactRelease, version: str, *, newer: bool) -> tuple[str, str, bool]:
@@ -293,7 +293,7 @@ def unusual_bazel(release: ExactRelease, version: str, *, newer: bool) -> tuple[
     compares nothing, as from 2.10 on, a Bazel fits that is of the major version that was tested.
     """
     if known := bazel(release):
-        if known.holds(version):
+        if known.contains(version):
             return "", "", False
         return str(known), known.source, not (newer and is_within(version, known.least, ""))
     tested = tested_bazel(release.line)
@@ -309,7 +309,7 @@ def bazel_copies() -> list[str]:
 
 def newest_gcc(release: Release) -> tuple[str, str]:
     """Return the newest gcc that a release compiles with, and the source; empty if unknown."""
-    row = _of("gcc", release)
+    row = _row_of("gcc", release)
     return (row["most"], row["source"]) if row else ("", "")
 
 
@@ -323,7 +323,7 @@ def gcc(release: Release, row: Cuda) -> tuple[str, str]:
 
 def tested_with(release: Release) -> Tested | None:
     """Return the CUDA that a release was tested with."""
-    return _row(Tested, "tested", release)
+    return _typed_row(Tested, "tested", release)
 
 
 @functools.cache

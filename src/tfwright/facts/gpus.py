@@ -43,16 +43,16 @@ class AmbiguousGpu(LookupError):  # noqa: N818 an answer, rather than a fault
         self.found = found
 
 
-def named(name: str) -> GpuModel | None:
+def by_name(name: str) -> GpuModel | None:
     """Return the GPU of a name; None for one that the table does not have.
 
     ``RTX 3090``, ``rtx3090``, ``3090`` and ``NVIDIA GeForce RTX 3090`` are one name; ``GTX 960M``
     is another than ``GTX 960``. Raises AmbiguousGpu where a name stands for several chips.
     """
     words, laptop = _words(name)
-    found = [gpu for gpu, mobile in _index().get(words, ()) if mobile == laptop]
+    found = [gpu for gpu, mobile in _by_words().get(words, ()) if mobile == laptop]
     # A laptop's card often has no name of its own, and a list may have only the laptop's.
-    found = found or [gpu for gpu, _ in _index().get(words, ())]
+    found = found or [gpu for gpu, _ in _by_words().get(words, ())]
     # The whole name wins: Quadro 4000 is a name, and the end of Quadro RTX 4000 as well.
     found = [gpu for gpu in found if _words(gpu.name)[0] == words] or found
     found = [gpu for gpu in found if gpu.chip == facts.read(TABLE)["usual"].get(gpu.name)] or found
@@ -63,33 +63,33 @@ def named(name: str) -> GpuModel | None:
 
 def names() -> list[str]:
     """Return all names in the table as people write them, the newest chips last."""
-    return [gpu.name.removeprefix("GeForce ") for gpu in _all()]
+    return [gpu.name.removeprefix("GeForce ") for gpu in _all_gpus()]
 
 
-def of(capability: str) -> list[GpuModel]:
+def by_capability(capability: str) -> list[GpuModel]:
     """Return the GPUs in the table of a compute capability."""
-    return [gpu for gpu in _all() if gpu.capability == capability]
+    return [gpu for gpu in _all_gpus() if gpu.capability == capability]
 
 
-def generation(name: str) -> list[str]:
+def capabilities_of(name: str) -> list[str]:
     """Return the compute capabilities of a generation, such as Ampere; none for another word."""
     begins = {each.lower(): chip for each, chip in facts.read(TABLE)["generation"].items()}
     start = begins.get(name.lower())
     if start is None:
         return []
-    found = {gpu.capability for gpu in _all() if gpu.chip.startswith(start)}
+    found = {gpu.capability for gpu in _all_gpus() if gpu.chip.startswith(start)}
     return sorted(found, key=float)
 
 
 def machine_of(capability: str) -> str:
     """Return the only machine that has GPUs of a compute capability; empty where cards do."""
-    machines = {gpu.machine for gpu in of(capability)}
+    machines = {gpu.machine for gpu in by_capability(capability)}
     return machines.pop() if len(machines) == 1 else ""
 
 
-def jetson(capability: str) -> bool:
+def is_jetson_only(capability: str) -> bool:
     """Say whether only Jetsons have a compute capability: JetPack brings their driver and CUDA."""
-    return any(gpu.name.startswith("Jetson") for gpu in of(capability))
+    return any(gpu.name.startswith("Jetson") for gpu in by_capability(capability))
 
 
 def other_maker(name: str) -> tuple[str, str]:
@@ -108,7 +108,7 @@ def source() -> str:
     return str(facts.read(TABLE)["source"])
 
 
-def published() -> str:
+def list_date() -> str:
     """Return the day of the list that the names are from, ``2026.10.24``."""
     return str(facts.read(TABLE)["pci_ids"])
 
@@ -135,7 +135,7 @@ def _words(name: str) -> tuple[tuple[str, ...], bool]:
 
 
 @functools.cache
-def _all() -> tuple[GpuModel, ...]:
+def _all_gpus() -> tuple[GpuModel, ...]:
     machines = facts.read(TABLE)["machine"]
     return tuple(
         GpuModel(name, chip, row["capability"], machines.get(name, row.get("machine", "")))
@@ -145,10 +145,10 @@ def _all() -> tuple[GpuModel, ...]:
 
 
 @functools.cache
-def _index() -> dict[tuple[str, ...], list[tuple[GpuModel, bool]]]:
+def _by_words() -> dict[tuple[str, ...], list[tuple[GpuModel, bool]]]:
     """Return the cards by their words, with and without the line that they belong to."""
     index: dict[tuple[str, ...], list[tuple[GpuModel, bool]]] = {}
-    for gpu in _all():
+    for gpu in _all_gpus():
         words, laptop = _words(gpu.name)
         index.setdefault(words, []).append((gpu, laptop))
         while len(words) > 1 and words[0] in _LINES:

@@ -76,6 +76,6 @@ def official() -> list[OfficialWheel]:
     return sorted(rows, key=lambda row: ExactRelease.parse(row.version), reverse=True)
 
 
-def read() -> str:
+def date_read() -> str:
     """Return the day on which the package index was asked, ``2026-11-25``."""
     return str(facts.read(TABLE)["read"])

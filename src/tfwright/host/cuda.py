@@ -22,7 +22,7 @@ BY_CLANG = frozenset(
 """Flags with which clang compiles the kernels: the others of .bazelrc expand to the first."""
 
 
-def wanted(recipe: Recipe) -> bool:
+def uses_cuda(recipe: Recipe) -> bool:
     """Say whether the recipe builds with CUDA, wherever that comes from."""
     return recipe.configure.answers.get("TF_NEED_CUDA") is True
 
@@ -91,7 +91,7 @@ def in_force(recipe: Recipe, downloads: compatibility.Hermetic | None = None) ->
     `downloads` is what Bazel downloads for the commit, where that is known better than for its
     release.
     """
-    if not wanted(recipe):
+    if not uses_cuda(recipe):
         return None
     answers, flags = recipe.configure.answers, recipe.compile.flags
     stated = Stated.by(recipe)
@@ -134,9 +134,9 @@ def architectures(stated: str) -> Iterator[str]:
             yield from (f"sm_{number}", f"compute_{number}")
 
 
-def needed(recipe: Recipe) -> bool:
+def needs_toolkit(recipe: Recipe) -> bool:
     """Say whether the recipe builds with a CUDA that must be installed."""
-    return wanted(recipe) and recipe.source.release < HERMETIC_SINCE
+    return uses_cuda(recipe) and recipe.source.release < HERMETIC_SINCE
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,16 @@ class CudaPlaces:
     @property
     def toolkit(self) -> Path:
         """Where the toolkit must be."""
-        return self.host_file.cuda or self._answered("CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
+        return (
+            self.host_file.cuda
+            or self._path_answered("CUDA_TOOLKIT_PATH")
+            or Path("/usr/local/cuda")
+        )
 
     @property
     def cudnn(self) -> Path:
         """Where cuDNN must be: by default with the toolkit, as TensorFlow has it."""
-        return self.host_file.cudnn or self._answered("CUDNN_INSTALL_PATH") or self.toolkit
+        return self.host_file.cudnn or self._path_answered("CUDNN_INSTALL_PATH") or self.toolkit
 
     @property
     def prefixes(self) -> list[Path]:
@@ -172,13 +176,13 @@ class CudaPlaces:
         """
         return self.recipe.host.image is None or self.host_file.cuda is not None
 
-    def present(self, place: Place) -> tuple[Path | None, Path | None]:
+    def present_paths(self, place: Place) -> tuple[Path | None, Path | None]:
         """Return the toolkit and the cuDNN that the recipe needs and a host has."""
-        found = (self.toolkit, self.cudnn) if needed(self.recipe) else (None, None)
+        found = (self.toolkit, self.cudnn) if needs_toolkit(self.recipe) else (None, None)
         toolkit, cudnn = (path if path and place.exists(path) else None for path in found)
         return toolkit, cudnn
 
-    def _answered(self, variable: str) -> Path | None:
+    def _path_answered(self, variable: str) -> Path | None:
         """Return the path that the recipe answers: from 1.14 on the first of TF_CUDA_PATHS."""
         answers = self.recipe.configure.answers
         path = str(answers.get(variable) or answers.get("TF_CUDA_PATHS") or "").partition(",")[0]

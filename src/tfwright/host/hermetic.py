@@ -84,7 +84,7 @@ def environment(
 _CAPABILITIES = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
 
 
-def _unnamed(recipe: Recipe) -> bool:
+def _names_no_gpu(recipe: Recipe) -> bool:
     return recipe.configure.answers.get(_CAPABILITIES) == ""
 
 
@@ -102,16 +102,16 @@ def contradictions(
     tree = downloads or compatibility.hermetic(recipe.source.release)
     tree = tree if found.downloaded else None
     if tree:
-        yield from _of_lists(recipe, found, tree)
-        yield from _of_nvshmem(recipe, found, tree)
+        yield from _version_conflicts(recipe, found, tree)
+        yield from _nvshmem_conflicts(recipe, found, tree)
     variable = "HERMETIC_CUDA_VERSION" if tree else "TF_CUDA_COMPUTE_CAPABILITIES"
     version = ("configure", "answers", variable)
     # An empty answer has a finding of its own, and none for each GPU of the default.
-    named = () if _unnamed(recipe) else found.architectures
+    named = () if _names_no_gpu(recipe) else found.architectures
     gpus = {name: cuda.capability(name) for name in named}
     if row := compatibility.cuda(found.version):
         if not found.downloaded:
-            yield from _of_gcc(recipe, row)
+            yield from _gcc_conflicts(recipe, row)
         beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
         if beyond:
             yield Contradiction(
@@ -134,12 +134,12 @@ def contradictions(
                 f"{local or f'Name clang {least}'} or later, or let nvcc compile: TF_CUDA_CLANG = "
                 'false and "--config=cuda_nvcc".',
             )
-    yield from _of_compiler(recipe, cuda.BY_CLANG if tree else {CUDA_CLANG})
+    yield from _compiler_conflicts(recipe, cuda.BY_CLANG if tree else {CUDA_CLANG})
     if tree:
-        yield from _of_configuration(recipe, found)
+        yield from _configuration_conflicts(recipe, found)
 
 
-def _of_compiler(recipe: Recipe, by_clang: Collection[str]) -> Iterator[Contradiction]:
+def _compiler_conflicts(recipe: Recipe, by_clang: Collection[str]) -> Iterator[Contradiction]:
     """Yield a flag that has the kernels compiled by another compiler than is answered."""
     clang = recipe.configure.answers.get("TF_CUDA_CLANG")
     if not isinstance(clang, bool):
@@ -155,7 +155,7 @@ def _of_compiler(recipe: Recipe, by_clang: Collection[str]) -> Iterator[Contradi
             )
 
 
-def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
+def _gcc_conflicts(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
     """Yield a gcc, as a path or [host] names it, that is newer than CUDA's nvcc takes."""
     variable = "GCC_HOST_COMPILER_PATH"
     path = re.search(r"gcc-(\d+)$", cuda.Stated.by(recipe).of(variable))
@@ -169,7 +169,7 @@ def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
         )
 
 
-def _of_lists(
+def _version_conflicts(
     recipe: Recipe, found: CudaInForce, tree: compatibility.Hermetic
 ) -> Iterator[Contradiction]:
     """Yield the versions that are not those of [host], or that the tree lists no archives of."""
@@ -200,7 +200,7 @@ def _of_lists(
         yield Contradiction(("configure", "answers", answer), what, remedy)
 
 
-def _of_nvshmem(
+def _nvshmem_conflicts(
     recipe: Recipe, found: CudaInForce, tree: compatibility.Hermetic
 ) -> Iterator[Contradiction]:
     """Yield an NVSHMEM that NVIDIA has no archive of for this CUDA."""
@@ -215,7 +215,7 @@ def _of_nvshmem(
     yield Contradiction(("compile", "flags"), what, remedy)
 
 
-def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
+def _configuration_conflicts(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
     """Yield what the configurations of the tree make of the answers."""
     told = cuda.Stated.by(recipe)
     answered = told.answer(_CAPABILITIES)
@@ -229,7 +229,7 @@ def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradict
             f'Repeat them in compile.flags: "--repo_env={_CAPABILITIES}={answered}".',
         )
     lacking = set(recipe.verify.architectures) - set(found.architectures)
-    if lacking and not (overridden or _unnamed(recipe)):
+    if lacking and not (overridden or _names_no_gpu(recipe)):
         yield Contradiction(
             ("verify", "architectures"),
             f"verify.architectures wants {', '.join(sorted(lacking))}, which is not compiled",

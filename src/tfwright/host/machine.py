@@ -76,7 +76,7 @@ def swap(place: Place) -> Seen:
 
 def disk(place: Place, path: Path) -> Disk:
     """Look at the disk that holds a path, which need not be there yet."""
-    there = place.shown(place.there(path))
+    there = place.shown_path(place.nearest_directory(path))
     # -P keeps a long device name from breaking the line in two.
     said = place.ask("df", "-Pk", there)
     fields = said.value.splitlines()[-1].split() if said else []
@@ -84,10 +84,10 @@ def disk(place: Place, path: Path) -> Disk:
         return Disk(0, there, "", (), said.by)
     # A mount point may hold blanks; it is the last column.
     mount = " ".join(fields[5:])
-    return Disk(int(fields[3]) * 1024, mount, *_mounted(place, mount), said.by)
+    return Disk(int(fields[3]) * 1024, mount, *_mounted_file_system(place, mount), said.by)
 
 
-def _mounted(place: Place, mount: str) -> tuple[str, tuple[str, ...]]:
+def _mounted_file_system(place: Place, mount: str) -> tuple[str, tuple[str, ...]]:
     """Return the file system that is mounted at a place, the last one where several are, and how.
 
     Empty where it is not known; how it is mounted is known on Linux only.

@@ -181,7 +181,7 @@ def gpus(place: Place) -> list[Gpu]:
 def _capability(name: str) -> str:
     """Return the compute capability of a GPU by its name; empty where the name does not tell."""
     with suppress(gpus_by_name.AmbiguousGpu):
-        found = gpus_by_name.named(name)
+        found = gpus_by_name.by_name(name)
         return found.capability if found else ""
     return ""
 

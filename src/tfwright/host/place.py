@@ -61,7 +61,7 @@ class Place:
         """Return where a path of that host really is."""
         return self.root / str(path).lstrip("/")
 
-    def shown(self, path: Path) -> str:
+    def shown_path(self, path: Path) -> str:
         """Return how that host calls a real path."""
         if not path.is_relative_to(self.root):
             return str(path)
@@ -71,7 +71,7 @@ class Place:
         """Return a file's text; nothing if it cannot be read."""
         # Programs that run on the host, such as df, speak of the host's mounts.
         if self.enclosed and not str(path).startswith("/proc/"):
-            text = self._shell('cat "$0"', str(path))
+            text = self._run_shell('cat "$0"', str(path))
             return Seen(text, str(path)) if text else NOTHING
         try:
             # "replace": a header in Latin-1 must not end a look at the host.
@@ -85,7 +85,7 @@ class Place:
     def exists(self, path: str | Path) -> bool:
         """Say whether there is a file or directory."""
         if self.enclosed:
-            return bool(self._shell('[ ! -e "$0" ] || echo yes', str(path)))
+            return bool(self._run_shell('[ ! -e "$0" ] || echo yes', str(path)))
         return self.at(path).exists()
 
     def matching(self, folder: Path, patterns: Iterable[str]) -> Iterator[str]:
@@ -93,14 +93,14 @@ class Place:
         if self.enclosed:
             paths = " ".join(f'"$0"/{pattern}' for pattern in patterns)
             script = f'for path in {paths}; do [ ! -e "$path" ] || echo "$path"; done'
-            yield from self._shell(script, str(folder)).splitlines()
+            yield from self._run_shell(script, str(folder)).splitlines()
             return
         for pattern in patterns:
             # Sorted, since a directory's own order differs from host to host.
             for path in sorted(self.at(folder).glob(pattern)):
-                yield self.shown(path)
+                yield self.shown_path(path)
 
-    def _shell(self, script: str, argument: str) -> str:
+    def _run_shell(self, script: str, argument: str) -> str:
         """Return what a script prints in the image."""
         # An argument, not part of the script: the path may come from a recipe.
         return self.ask("/bin/sh", "-c", script, argument).value
@@ -110,7 +110,7 @@ class Place:
         # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.enclosed and program not in ON_HOST:
             # Of a word of the shell's own it prints no path.
-            said = self._shell('command -v "$0"', program)
+            said = self._run_shell('command -v "$0"', program)
             return Path(said) if said.startswith("/") else None
         search = os.pathsep.join(str(self.at(folder)) for folder in folders)
         place = shutil.which(program, path=search)
@@ -132,14 +132,14 @@ class Place:
         command = Command(argv, self.root, env, here=program in ON_HOST)
         return Seen(runner.answer(command, failed=failed), shlex.join((program, *arguments)))
 
-    def there(self, path: str | Path) -> Path:
+    def nearest_directory(self, path: str | Path) -> Path:
         """Return the nearest directory, upwards from a path, that exists."""
         real = self.at(path)
         return next(parent for parent in (real, *real.parents) if parent.exists())
 
-    def writable(self, path: str | Path) -> bool:
+    def is_writable(self, path: str | Path) -> bool:
         """Say whether this user may make files in a directory, or make it."""
-        return os.access(self.there(path), os.W_OK | os.X_OK)
+        return os.access(self.nearest_directory(path), os.W_OK | os.X_OK)
 
 
 HERE = Place()

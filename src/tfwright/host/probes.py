@@ -16,7 +16,7 @@ REMEDIES = Path(__file__).with_name("remedies.toml")
 Found = TypeVar("Found")
 
 
-def _seen(probe: Callable[[Place], Found]) -> "cached_property[Found]":
+def _probed(probe: Callable[[Place], Found]) -> "cached_property[Found]":
     """Return what a probe of a host's place finds, looked for when it is first read."""
     return cached_property(lambda host: probe(host.place))
 
@@ -26,18 +26,18 @@ class Host:
 
     # Each probe runs when its value is first read, and once: every build makes a Host.
 
-    glibc = _seen(machine.glibc)
-    processor = _seen(machine.processor)
-    release = _seen(machine.release)
-    memory = _seen(machine.memory)
-    compiler = _seen(toolchain.compiler)
-    git = _seen(lambda place: place.ask("git", "--version"))
+    glibc = _probed(machine.glibc)
+    processor = _probed(machine.processor)
+    release = _probed(machine.release)
+    memory = _probed(machine.memory)
+    compiler = _probed(toolchain.compiler)
+    git = _probed(lambda place: place.ask("git", "--version"))
     # Asked and not read from `platform`: a container or a played host is another machine.
-    _uname = _seen(lambda place: place.ask("uname", "-sm"))
-    xcode = _seen(toolchain.xcode)
-    installer = _seen(toolchain.installer)
-    driver = _seen(nvidia.driver)
-    gpus = _seen(nvidia.gpus)
+    _uname = _probed(lambda place: place.ask("uname", "-sm"))
+    xcode = _probed(toolchain.xcode)
+    installer = _probed(toolchain.installer)
+    driver = _probed(nvidia.driver)
+    gpus = _probed(nvidia.gpus)
 
     def __init__(self, place: Place = HERE) -> None:
         """Look at nothing yet."""
@@ -83,7 +83,7 @@ class Host:
         return f"{self.system}-{self.machine}"
 
 
-def here() -> Host:
+def this_host() -> Host:
     """Return this host, with the programs of the image where a container is open.
 
     What was seen of each is kept while the process runs.

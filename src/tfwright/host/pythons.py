@@ -47,7 +47,7 @@ def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
     if open_container():
         return HERE.which(_program(version))
     if version == "any":
-        return own()
+        return running_python()
     named = host_file.pythons.get(version)
     candidates = [place.at(named)] if named else _candidates(version, place)
     for path in candidates:
@@ -93,7 +93,7 @@ def _program(version: str) -> str:
     return "python3" if version == "any" else f"python{version}"
 
 
-def own() -> Path:
+def running_python() -> Path:
     """Return the interpreter that runs tfwright, outside of any virtual environment."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     # A venv made from a venv would end with the first one.
@@ -109,19 +109,19 @@ def version_of(interpreter: Path) -> str:
 @functools.cache
 def _version(interpreter: Path, image: str) -> str:
     # Known without a start: `demo` and every recipe with python = "any" ask for it.
-    if interpreter == own() and not image:
+    if interpreter == running_python() and not image:
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
     argv = (str(interpreter), "-E", "-S", "-c", TELL_VERSION)
     return runner.answer(Command.of_system(*argv))
 
 
-def parts(interpreter: Path, place: Place = HERE) -> Seen:
+def installed_parts(interpreter: Path, place: Place = HERE) -> Seen:
     """Say which of ``headers``, ``pip``, ``numpy`` and ``wheel`` an interpreter has.
 
     The answer is empty if the interpreter does not run.
     """
-    shown = place.shown(interpreter)
+    shown = place.shown_path(interpreter)
     seen = place.ask(shown, "-E", "-c", TELL_PARTS)
     return Seen(seen.value, f"{shown}: its own files") if seen else NOTHING
 
@@ -137,7 +137,7 @@ def _candidates(version: str, place: Place) -> Iterator[Path]:
     if on_path := place.which(f"python{version}", kept):
         yield on_path
     pyenv = place.at(place.env.get("PYENV_ROOT") or f"{home}/.pyenv")
-    built = _below(pyenv, f"versions/{version}.*/bin/python")
+    built = _glob_sorted(pyenv, f"versions/{version}.*/bin/python")
     # The newest patch level first; as text, 3.6.9 would come after 3.6.15.
     yield from sorted(built, key=lambda path: version_numbers(path.parts[-3]), reverse=True)
     roots = [place.at(root.replace("~", home)) for root in CONDA_ROOTS]
@@ -145,11 +145,11 @@ def _candidates(version: str, place: Place) -> Iterator[Path]:
     if running := place.env.get("CONDA_EXE"):
         roots.insert(0, place.at(running).parents[1])
     for root in roots:
-        yield from _below(root, f"bin/python{version}")
-        yield from _below(root, f"envs/*/bin/python{version}")
+        yield from _glob_sorted(root, f"bin/python{version}")
+        yield from _glob_sorted(root, f"envs/*/bin/python{version}")
 
 
-def _below(root: Path, pattern: str) -> list[Path]:
+def _glob_sorted(root: Path, pattern: str) -> list[Path]:
     """Return the paths below a directory that fit; none of one that this user may not read."""
     try:
         return sorted(root.glob(pattern))

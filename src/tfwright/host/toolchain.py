@@ -48,13 +48,13 @@ def compiler(place: Place) -> Seen:
     return NOTHING
 
 
-def named(recipe: Recipe, host_file: HostFile) -> tuple[str, ...]:
+def named_compilers(recipe: Recipe, host_file: HostFile) -> tuple[str, ...]:
     """Return the compilers that a recipe and the host file name, as commands or paths."""
     places = (recipe.compile.env, recipe.configure.answers, {"CC": host_file.compiler})
-    return named_in(places, "\n".join(recipe.compile.flags))
+    return compilers_in(places, "\n".join(recipe.compile.flags))
 
 
-def named_in(places: Iterable[Mapping[str, object]], text: str) -> tuple[str, ...]:
+def compilers_in(places: Iterable[Mapping[str, object]], text: str) -> tuple[str, ...]:
     """Return the compilers that variables name, and flags of Bazel in a text, each once."""
     given = [place.get(name) for place in places for name in COMPILERS]
     known = (*given, *_NAMED.findall(text))
@@ -72,7 +72,7 @@ def version_line(place: Place, program: str) -> Seen:
     return Seen(said.value.partition("\n")[0], said.by)
 
 
-def parse(line: str) -> Compiler | None:
+def parse_version(line: str) -> Compiler | None:
     """Read the first line of a compiler's ``--version``; None for one of another family."""
     # Apple's before LLVM's: both say "clang version", with numbers that mean other things.
     apple = re.match(r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line)
@@ -98,7 +98,7 @@ def bazel(place: Place) -> Seen:
     for name in ("bazel", "bazelisk"):
         found = place.which(name)
         if found:
-            return Seen(place.shown(found), "PATH")
+            return Seen(place.shown_path(found), "PATH")
     return NOTHING
 
 

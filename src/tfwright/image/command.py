@@ -54,7 +54,7 @@ def image(
     elif containerfile:
         found = (make(required_file(containerfile, "image --containerfile")),)
     else:
-        found = images.listed(vault)
+        found = images.whole_images(vault)
     return Answer(found, show_images, lambda found: map(image_data, found))
 
 

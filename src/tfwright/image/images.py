@@ -42,7 +42,7 @@ def pull(recipe: Recipe, vault: Path) -> KeptImage:
     return registry.pull(pinned.name, pinned.digest, vault)
 
 
-def listed(vault: Path) -> tuple[KeptImage, ...]:
+def whole_images(vault: Path) -> tuple[KeptImage, ...]:
     """Return the images of the vault that are whole."""
     found = []
     for layout in sorted((vault / "images").glob("*")):

@@ -319,7 +319,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
         key = "configure.answers.TF_NEED_CUDA"
         yield subject.finding("cuda", key, what, "Make the two agree.")
-    if not cuda.wanted(recipe) and "--config=cuda" in recipe.compile.flags:
+    if not cuda.uses_cuda(recipe) and "--config=cuda" in recipe.compile.flags:
         what = "compile.flags has --config=cuda, and TF_NEED_CUDA is not true"
         yield subject.finding("cuda", "compile.flags", what, "Make the two agree.")
     version = str(answers.get("TF_CUDA_VERSION") or "")
@@ -534,7 +534,7 @@ def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
 def has_patches_for_cuda_on_macos(subject: Subject) -> Iterator[LintFinding]:
     """Find a build with CUDA for macOS of a source tree that was not made for it."""
     recipe = subject.recipe
-    if recipe.host.system != "Darwin" or not cuda.wanted(recipe) or recipe.source.patches:
+    if recipe.host.system != "Darwin" or not cuda.uses_cuda(recipe) or recipe.source.patches:
         return
     if recipe.source.release > compatibility.LAST_MAC_CUDA:
         yield subject.finding(

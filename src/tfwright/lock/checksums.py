@@ -185,7 +185,7 @@ def _downloaded(
     keys = {unquote(name): key for name, key in names.items()}
     pins = dict.fromkeys(names, PLACEHOLDER)
     with files.scratch(store.root, ".learning-") as scratch:
-        brought = supplier.packages(cast("Way", way), table, pins, scratch)
+        brought = supplier.download_packages(cast("Way", way), table, pins, scratch)
         return {
             keys[unquote(path.name)]: learning.keep_file(path, str(way), store)
             for path in brought

@@ -31,7 +31,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     from tfwright.match import wish as wishes
 
     # What cannot be changed about this host completes the wish: its system and its GPU.
-    host = probes.here()
+    host = probes.this_host()
     wanted = wishes.of_options(machine, host, release)
     for_wheels = wanted if machine["host"] else wishes.of_wheels(wanted, host)
     if index:

@@ -211,7 +211,7 @@ class Judge:
             host_file, place = self.host_file, self.host.place
             path = next((p for name in found if (p := pythons.find(name, host_file, place))), None)
             remedy = "" if path else pythons.absence(found[-1], host_file, place).remedy
-            where = place.shown(path) if path else "which was not found"
+            where = place.shown_path(path) if path else "which was not found"
             said = f"{said}: {where}" if path else f"needs Python {said}, {where}"
             yield Judgement("Python", said, path is not None, remedy)
         elif found:

@@ -171,7 +171,7 @@ def _show_official(answer: MatchAnswer) -> None:
         text.paragraph(f"  {found.install}", said and before + said, indent=indent)
     if fitting and not covers_platform(wanted):
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
-    if gpus.jetson(wanted.gpu):
+    if gpus.is_jetson_only(wanted.gpu):
         said = (
             f"NVIDIA has wheels for Jetsons, each for one JetPack: {gpus.JETPACK}; "
             "JetPack 7 (Thor) has Python 3.12 and CUDA 13, JetPack 6 has 3.10 and 12, "
@@ -181,6 +181,6 @@ def _show_official(answer: MatchAnswer) -> None:
     if wanted.system == "Windows" and (wanted.gpu or not fitting):
         said = "Wheels for Windows have GPU code up to 2.10; '--os Linux' says what fits in WSL 2."
         text.paragraph("  ", said, indent=2)
-    text.paragraph("  ", f"The package index was read on {wheels.read()}.", indent=2)
+    text.paragraph("  ", f"The package index was read on {wheels.date_read()}.", indent=2)
     if wanted.named:
         text.paragraph("  ", f"{wanted.named}.", indent=2)

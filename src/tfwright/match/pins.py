@@ -130,7 +130,7 @@ class Toolkit:
             yield DerivedPin("host.macos", mac.macos, "for this CUDA", mac.why)
             page = "https://www.tensorflow.org/install/source#macos"
             yield DerivedPin("patches", compatibility.MAC_CUDA, source=page, open=True)
-        elif gpus.jetson(wish.gpu):
+        elif gpus.is_jetson_only(wish.gpu):
             says = "change both to those of the Jetson's JetPack, which has its driver as well"
             yield DerivedPin("host.cuda, host.cudnn", says, source=gpus.JETPACK, open=True)
         else:
@@ -216,7 +216,7 @@ def bazel_pin(release: Release, texts: Mapping[str, str], asked: str = "") -> De
         return DerivedPin("bazel.version", tree.exact, f"what {tree.file} of this commit says")
     known, says = allowed_bazels(release, tree)
     tested = compatibility.tested_bazel(release)
-    if tested and known.holds(tested.version):
+    if tested and known.contains(tested.version):
         why = "; ".join(filter(None, (f"TensorFlow {release} was tested with it", says)))
         return DerivedPin("bazel.version", tested.version, why, tested.source)
     if known.least:

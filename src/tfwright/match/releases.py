@@ -50,7 +50,7 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
     """Say what of a wish a release does not go with."""
     yield from barriers(wanted)
     python = compatibility.python(release)
-    if wanted.python and not (python and python.holds(wanted.python)):
+    if wanted.python and not (python and python.contains(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
     oldest = _oldest_macos([release], wanted.machine) if wanted.macos else ""
     if is_older(wanted.macos, oldest):

@@ -137,8 +137,8 @@ def wish(host: Host | None, **asked: str) -> Wish:
         wanted["machine"] = spelled.get(wanted["machine"].lower(), wanted["machine"])
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
-        if not gpus.of(wanted["gpu"]):
-            said = f"NVIDIA's list of {gpus.published()} has no GPU of compute capability"
+        if not gpus.by_capability(wanted["gpu"]):
+            said = f"NVIDIA's list of {gpus.list_date()} has no GPU of compute capability"
             wanted["named"] = f"{said} {wanted['gpu']}"
         # A Jetson is a whole machine: recipes for this one's processor do not fit it.
         if machine := gpus.machine_of(wanted["gpu"]):
@@ -199,7 +199,7 @@ def _release_of(release: str) -> str:
 def _parts_of_gpu(name: str) -> dict[str, str]:
     """Look up a GPU by its name, and the source of its compute capability."""
     try:
-        known = gpus.named(name)
+        known = gpus.by_name(name)
     except gpus.AmbiguousGpu as several:
         raise RecipeError(
             f"Cards named {name!r} have one of the compute capabilities {several}",
@@ -219,7 +219,7 @@ def _parts_of_gpu(name: str) -> dict[str, str]:
                 f"{name!r} names more than one GPU",
                 remedy="Ask for one at a time; what fits all of them is in every answer.",
             )
-        if capabilities := gpus.generation(name):
+        if capabilities := gpus.capabilities_of(name):
             raise RecipeError(
                 f"{name} is a generation of GPUs, of compute capability {', '.join(capabilities)}",
                 remedy=f"Name the card, or one of these: --gpu {capabilities[0]}.",
@@ -229,7 +229,7 @@ def _parts_of_gpu(name: str) -> dict[str, str]:
         same = [each for each in gpus.names() if number & set(each.split())]
         meant = did_you_mean(name, same, 0) or did_you_mean(name, gpus.names())
         raise RecipeError(
-            f"tfwright's list of {gpus.published()} has no NVIDIA GPU named {name!r}{meant}",
+            f"tfwright's list of {gpus.list_date()} has no NVIDIA GPU named {name!r}{meant}",
             remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
             "write it as in --gpu 8.6.",
         )

@@ -151,7 +151,7 @@ class PipelineBuilder:
     def _attempt(self, order: BuildOrder, job: RecipeJob) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
         # First what costs seconds: a host that lacks something would fail after hours.
-        for finding in requirements.examine(job.recipe, job.host_file, probes.here()):
+        for finding in requirements.examine(job.recipe, job.host_file, probes.this_host()):
             if finding.blocks:
                 raise HostError(str(finding), remedy=finding.remedy)
         made = engine.build(job)

@@ -172,16 +172,16 @@ def _program_versions(job: RecipeJob) -> Mapping[str, str]:
     recipe, settings = job.recipe, job.host_file
     if recipe.host.image:
         # Only the CUDA is the host's: the rest is in the image, whose digest is in [host].
-        if not (settings.cuda and cuda.needed(recipe)):
+        if not (settings.cuda and cuda.needs_toolkit(recipe)):
             return {}
-        place = probes.here().place
+        place = probes.this_host().place
         (toolkit, *_) = nvidia.cuda(place, settings.cuda) or (NOTHING,)
         library = nvidia.library(place, "cudnn", cuda.CudaPlaces(recipe, settings).prefixes)
         return {"CUDA": toolkit.value, "cuDNN": library.value}
     interpreter = pythons.find(recipe.host.python, settings)
     if interpreter is None:
         return {"the target Python": "none"}
-    facts = host_facts.facts(recipe, settings, probes.here(), interpreter)
+    facts = host_facts.facts(recipe, settings, probes.this_host(), interpreter)
     found = host_facts.for_record(recipe, settings, facts)
     versions = {name: getattr(found, program) for name, program in PROGRAMS.items()}
     return {name: version for name, version in versions.items() if version}
@@ -191,7 +191,7 @@ def _program_versions(job: RecipeJob) -> Mapping[str, str]:
 @functools.cache
 def host_lines() -> dict[str, str]:
     """Describe this host for a build's page: nothing in it names a person or a network."""
-    host, commit = probes.here(), ""
+    host, commit = probes.this_host(), ""
     # In a worktree .git is a file, so its kind is not checked.
     if (SHIPPED / ".git").exists():
         with suppress(TfwrightError):

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
-from tfwright.host.toolchain import is_native, named_in
+from tfwright.host.toolchain import compilers_in, is_native
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, json_text
@@ -71,7 +71,7 @@ class CompilerChoice:
         # The host file can name one too: configure has written it down, or it is exported.
         places = (self.compiling.env, self.answering.answers, self.configured.exported)
         # Bazel finds gcc and cc by itself.
-        compilers = (*named_in(places, flags), "gcc", "cc")
+        compilers = (*compilers_in(places, flags), "gcc", "cc")
         # The memo saves hashing compilers and CUDA again while their files are unchanged.
         memo = root / "fingerprints.json"
         return toolchain.of_host(compilers, self.python, self.host.cuda, memo, native=native)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
     # Only what the recipe uses: a CUDA that appears on the host must not rebuild a CPU wheel.
-    toolkit, cudnn = cuda.CudaPlaces(recipe, host_file).present(host.place)
-    programs = toolchain.named(recipe, host_file)
+    toolkit, cudnn = cuda.CudaPlaces(recipe, host_file).present_paths(host.place)
+    programs = toolchain.named_compilers(recipe, host_file)
     named = (toolchain.version_line(host.place, program) for program in programs)
     return HostFacts(
         system=host.system,
@@ -62,7 +62,7 @@ def for_record(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
     from tfwright.host import nvidia
     from tfwright.wheel.seal.build_record import Found
 
-    place = probes.here().place
+    place = probes.this_host().place
     # A CUDA of the image is known by the image's digest; the host's would be another.
     places = cuda.CudaPlaces(recipe, host_file)
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda and places.of_host else []

@@ -240,7 +240,7 @@ class _Porting:
         exact, usual = tree.exact if tree else "", tested.version if tested else ""
         # Where ./configure compares nothing, .bazelversion is all that upstream says.
         held = not exact or version == exact or limits.least
-        if held and limits.holds(version):
+        if held and limits.contains(version):
             hint = f"; tested with {usual}" if usual else ""
             if exact:
                 hint = f"; .bazelversion says {exact}"
@@ -255,7 +255,7 @@ class _Porting:
             copy
             for copy in compatibility.bazel_copies()
             # The copies that the table lists are for Linux.
-            if recipe.host.system != "Darwin" and limits.least and limits.holds(copy)
+            if recipe.host.system != "Darwin" and limits.least and limits.contains(copy)
         ]
         if copies and new.value not in copies and not self._has_bazel(new.value):
             why = f"npm has it, and not {new.value}, which upstream names; {known}"
@@ -303,7 +303,7 @@ class _Porting:
         if known := compatibility.python(release, recipe.source.exact.fork[:2]):
             rows = map(str, other_paths(self.path))
             pythons = [python, *(recipes.read(row).host.python for row in rows)]
-            wrong = [each for each in pythons if not (each == "any" or known.holds(each))]
+            wrong = [each for each in pythons if not (each == "any" or known.contains(each))]
             says = f"{', '.join(wrong or pythons)}; {release} takes {known}"
             says += proven if wrong else ""
             state = "change" if wrong and not proven else "fits"

@@ -59,7 +59,7 @@ def new(
             writing.copy(recipes.file_with_text(recipes.find(like)), name, folder), page.show_new
         )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
-    wish = wishes.of_options(machine, probes.here())
+    wish = wishes.of_options(machine, probes.this_host())
     if not (machine["gpu"] or machine["cuda"] or machine["host"]):
         wish = replace(wish, gpu="", driver="")
     if not release:

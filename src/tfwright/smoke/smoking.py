@@ -332,7 +332,7 @@ def _run_programs(request: Request) -> Iterator[TrialOutcome]:
 
 def describe_machine() -> str:
     """Describe this machine in a line: what may make a program fast, slow or fail."""
-    host = probes.here()
+    host = probes.this_host()
     parts = [
         str(host.release),
         host.machine,

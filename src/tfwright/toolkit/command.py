@@ -61,7 +61,7 @@ def toolkit(
     from tfwright.toolkit import sources
 
     job = job_of(recipe, offline=offline)
-    downloaded = toolkits.downloaded(given)
+    downloaded = toolkits.named_downloads(given)
     # Before the first part is put into place: half a toolkit serves no build.
     toolkits.check_wanted(job.recipe, downloaded)
     store, log = sources.store(job.places.vault), job.log("toolkit")

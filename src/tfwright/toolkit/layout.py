@@ -19,7 +19,7 @@ _UNUSED_FOLDERS = re.compile(r"samples|nsight|doc|gds|libnvvp|tools|compute-sani
 """Most of an installed CUDA, which no build uses."""
 
 
-def _place(path: str, rules: Sequence[tuple[str, str]]) -> str:
+def _target_path(path: str, rules: Sequence[tuple[str, str]]) -> str:
     """Return where a file goes; empty if the toolkit leaves it out."""
     for pattern, to in rules:
         if found := re.fullmatch(pattern, path):
@@ -35,13 +35,13 @@ def arrange(raw: Path, part: PartName, way: Way, into: Path) -> None:
     """
     rules = facts.read(LAYOUTS)["compiler" if part == "compiler" else way]
     for path in _files(raw):
-        inner = _place(path.relative_to(raw).as_posix(), rules)
+        inner = _target_path(path.relative_to(raw).as_posix(), rules)
         target = into / inner
         # Two files may have one place, as a wheel's License and licenses/LICENSE: the first stays.
         if inner and not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             path.rename(target)
-    nvcc.settle(into)
+    nvcc.complete(into)
     for library in sorted(into.glob("lib64/lib*.so.*")):
         # The linker looks for -lcudnn as libcudnn.so. Debian has that in -dev packages, and wheels
         # have the run-time name only, such as libcudnn.so.8.
@@ -79,13 +79,13 @@ def merge(archives: Iterable[Path], scratch: Path, parts: Sequence[str]) -> Path
             unpacking.unpack(inner, inner.with_suffix(""))
             # It is a gigabyte, and its content is unpacked now.
             inner.unlink()
-        for root in _roots(folder, parts):
-            _merge(root, made)
-    settle(made)
+        for root in _toolkit_roots(folder, parts):
+            _move_into(root, made)
+    normalize(made)
     return made
 
 
-def _roots(whole: Path, parts: Sequence[str]) -> list[Path]:
+def _toolkit_roots(whole: Path, parts: Sequence[str]) -> list[Path]:
     """Return the directories that are laid out as a toolkit is, with none inside another.
 
     From CUDA 11 on an archive has one for each of its parts: cuda_cudart, cuda_nvcc and libcublas
@@ -101,18 +101,18 @@ def _roots(whole: Path, parts: Sequence[str]) -> list[Path]:
     return found
 
 
-def _merge(source: Path, target: Path) -> None:
+def _move_into(source: Path, target: Path) -> None:
     """Move what is in one directory into another; what is there already stays."""
     for entry in sorted(source.iterdir()):
         there = target / entry.name
         if entry.is_dir() and not entry.is_symlink() and there.is_dir():
-            _merge(entry, there)
+            _move_into(entry, there)
         elif not there.exists() and not there.is_symlink():
             # A dangling link does not "exist", and rename would replace it.
             entry.rename(there)
 
 
-def settle(made: Path) -> None:
+def normalize(made: Path) -> None:
     """Give the files of NVIDIA's layouts the places that TensorFlow expects, and complete nvcc.
 
     Raises SupplyError if a link leads out; one may that was harmless before the parts were merged.
@@ -131,10 +131,10 @@ def settle(made: Path) -> None:
                 f"The toolkit holds a link that leads out of it: {path.relative_to(made)}",
                 remedy="Download it again from NVIDIA.",
             )
-    nvcc.settle(made)
+    nvcc.complete(made)
 
 
-def licences(archive: Path, scratch: Path, shown: Path) -> list[Path]:
+def copy_licences(archive: Path, scratch: Path, shown: Path) -> list[Path]:
     """Copy the licences in an archive to where they can be read; the least deep one comes first."""
     unpacking.unpack(archive, scratch, _is_licence)
     found = [path for path in scratch.rglob("*") if path.is_file()]
@@ -156,7 +156,7 @@ def _is_licence(path: PurePosixPath) -> bool:
     )
 
 
-def copy(source: Path, part: PartName, into: Path) -> None:
+def copy_part(source: Path, part: PartName, into: Path) -> None:
     """Copy an installed part into another directory, laid out as NVIDIA's archives are."""
     # In most installations /usr/local/cuda is a link.
     root = source.resolve()

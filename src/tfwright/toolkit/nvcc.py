@@ -99,7 +99,7 @@ _COUNTED = {
 they had when the bundled recipes were pinned. So a pin changes with the packages only."""
 
 
-def settle(root: Path) -> None:
+def complete(root: Path) -> None:
     """Complete a toolkit that has nvcc: with a profile, and with scripts before its programs."""
     program, profile = root / "bin/nvcc", root / "bin/nvcc.profile"
     if not program.is_file():
@@ -124,21 +124,21 @@ def settle(root: Path) -> None:
         files.write(program, _SCRIPTS["bin/nvcc"], 0o755)
 
 
-def as_pinned(content: Mapping[str, str]) -> dict[str, str]:
+def with_pinned_checksums(content: Mapping[str, str]) -> dict[str, str]:
     """Return files with the checksums that a recipe pins: without what our scripts hold."""
-    counted = {path: _COUNTED[path] for path in _own(content)}
+    counted = {path: _COUNTED[path] for path in _own_scripts(content)}
     return {**content, **counted}
 
 
-def outdated(content: Mapping[str, str]) -> bool:
+def has_outdated_script(content: Mapping[str, str]) -> bool:
     """Say whether a script among recorded files is another than this tfwright writes."""
     return any(
         content[path] != hashlib.sha256(_SCRIPTS[path].encode()).hexdigest()
-        for path in _own(content)
+        for path in _own_scripts(content)
     )
 
 
-def _own(content: Mapping[str, str]) -> set[str]:
+def _own_scripts(content: Mapping[str, str]) -> set[str]:
     """Return which files of a toolkit are our scripts."""
     own = _SCRIPTS.keys() & content.keys()
     # An old nvcc keeps its name.

@@ -32,7 +32,7 @@ class Kind:
     roots: tuple[str, ...]
     """Directories by which the root of an archive of it is known."""
 
-    def pinned(self, recipe: Recipe) -> str:
+    def pinned_version(self, recipe: Recipe) -> str:
         """Return the version that a recipe names; empty if it names none."""
         if self.name == "compiler":
             gcc = recipe.toolkit.gcc()
@@ -78,7 +78,7 @@ class Provided:
     part: InstalledPart
 
 
-def downloaded(given: Mapping[str, tuple[str, str]]) -> list[Download]:
+def named_downloads(given: Mapping[str, tuple[str, str]]) -> list[Download]:
     """Return the files that the command line names: path and checksum, by the name of the part."""
     return [
         Download(KINDS[name], Path(path), sha256) for name, (path, sha256) in given.items() if path
@@ -90,13 +90,13 @@ def check_wanted(recipe: Recipe, downloads: Sequence[Download]) -> None:
     if downloads or any(recipe.toolkit.parts()):
         return
     in_force = cuda.in_force(recipe)
-    if in_force and not cuda.needed(recipe):
+    if in_force and not cuda.needs_toolkit(recipe):
         raise RecipeError(
             f"{recipe.name} needs no toolkit of this host: from TensorFlow {cuda.HERMETIC_SINCE} "
             f"on Bazel downloads CUDA, here {in_force.version}",
             remedy=f"Nothing is to be done: 'invoke build --recipe {recipe.name}' builds it.",
         )
-    named = [(kind.title, kind.pinned(recipe)) for kind in KINDS.values()]
+    named = [(kind.title, kind.pinned_version(recipe)) for kind in KINDS.values()]
     wanted = ", ".join(f"{title} {version}" for title, version in named if version)
     remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
     if wanted:
@@ -147,7 +147,7 @@ class Installer:
             root = self._root(kind)
             # Recipes share toolkits: a second build waits, and then finds the part in place.
             with file_lock.locked(root.with_name(f"{root.name}.lock"), command, wait=True):
-                part = _in_place(kind, table, root) or self._unpacked(kind, table, root)
+                part = _installed_part(kind, table, root) or self._install_pinned(kind, table, root)
             yield Provided(kind.title, root, part)
 
     def install(self, given: Download) -> Provided:
@@ -156,40 +156,40 @@ class Installer:
         # A recipe without this part is refused before gigabytes are hashed.
         root = self._root(kind)
         directory = archive.is_dir()
-        digest = "" if directory else self._verified(given)
+        digest = "" if directory else self._verified_digest(given)
         with files.scratch(root.parent, ".unpacking-") as scratch:
             made = scratch / "made"
             if directory:
                 made.mkdir()
-                layout.copy(archive, kind.name, made)
-                layout.settle(made)
+                layout.copy_part(archive, kind.name, made)
+                layout.normalize(made)
                 way, origin = "directory", {str(archive): tree.digest(tree.content(made))}
             else:
                 # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
                 if not self.licence_accepted:
-                    raise _unaccepted(archive.name, archive, [kind.licence], scratch, root)
+                    raise _licence_refusal(archive.name, archive, [kind.licence], scratch, root)
                 # A .deb holds Debian's layout, an archive of NVIDIA's its own.
                 packed: Way = "debian" if archive.suffix == ".deb" else "archives"
-                made = _arranged(kind, packed, [archive], scratch)
+                made = _unpack_part(kind, packed, [archive], scratch)
                 way, origin = "by hand", {archive.name: digest}
             # Whoever installed a directory accepted its licence.
-            part = self._put(kind, way, origin, made, accepted=not directory)
+            part = self._add_part(kind, way, origin, made, accepted=not directory)
         return Provided(kind.title, root, part)
 
     def _root(self, kind: Kind) -> Path:
         # The compiler has a root of its own: several toolkits may use the same one.
         place = compiler_root if kind.name == "compiler" else toolkit_root
         root = place(self.supplier.host_file.build_out, self.recipe)
-        if root is None or not kind.pinned(self.recipe):
+        if root is None or not kind.pinned_version(self.recipe):
             raise RecipeError(
                 f"{self.recipe.name} names no {kind.title}",
                 remedy=f'Name the version in the recipe: [host] {kind.name} = "VERSION".',
             )
         return root
 
-    def _unpacked(self, kind: Kind, table: PartTable, root: Path) -> InstalledPart:
+    def _install_pinned(self, kind: Kind, table: PartTable, root: Path) -> InstalledPart:
         """Obtain and unpack the packages that the recipe pins for a part."""
-        title = f"{kind.title} {kind.pinned(self.recipe)}"
+        title = f"{kind.title} {kind.pinned_version(self.recipe)}"
         obtained = self.supplier.obtain(title, table)
         with files.scratch(root.parent, ".unpacking-") as scratch:
             # The packages are needed for this refusal, too: the licence's text is in them.
@@ -197,20 +197,20 @@ class Installer:
                 # All packages of a part hold the same text; the largest takes minutes to read.
                 package = min(obtained.files, key=lambda path: path.stat().st_size)
                 licences = [part.licence for _, part in self.recipe.toolkit.parts() if part.licence]
-                raise _unaccepted(kind.title, package, licences, scratch, root)
+                raise _licence_refusal(kind.title, package, licences, scratch, root)
             # The longest step: without a note it would look like the download.
             self.supplier.listener.note(f"Unpacking {title}")
-            made = _arranged(kind, obtained.way, obtained.files, scratch)
+            made = _unpack_part(kind, obtained.way, obtained.files, scratch)
             # The record names what was really used: a recipe may pin several ways.
             accepted = bool(table.licence)
-            return self._put(kind, obtained.way, obtained.sources, made, accepted=accepted)
+            return self._add_part(kind, obtained.way, obtained.sources, made, accepted=accepted)
 
-    def _put(
+    def _add_part(
         self, kind: Kind, way: str, origin: Mapping[str, str], made: Path, *, accepted: bool
     ) -> InstalledPart:
         """Put what was unpacked into the toolkit, once it is what the recipe wants."""
         # Read from the unpacked files: names of archives promise versions that they do not hold.
-        version, wanted = ways.version(HERE, kind.name, made), kind.pinned(self.recipe)
+        version, wanted = ways.version_in(HERE, kind.name, made), kind.pinned_version(self.recipe)
         source = next(iter(origin))
         if not version:
             raise SupplyError(
@@ -230,11 +230,11 @@ class Installer:
             on=dt.datetime.now(dt.UTC).date().isoformat(),
             files=tree.content(made),
         )
-        self._insist_on_tree(kind, part)
-        tree.add(self._root(kind), kind.name, part, made)
+        self._check_tree(kind, part)
+        tree.add_part(self._root(kind), kind.name, part, made)
         return part
 
-    def _insist_on_tree(self, kind: Kind, part: InstalledPart) -> None:
+    def _check_tree(self, kind: Kind, part: InstalledPart) -> None:
         """Refuse files that are not those that the recipe pins; show a stated difference."""
         table = dict(self.recipe.toolkit.parts()).get(kind.name)
         if table is None or part.tree == table.tree:
@@ -253,7 +253,7 @@ class Installer:
                 lines=[f"toolkit.{kind.name}.tree = {table.tree}"],
             )
 
-    def _verified(self, given: Download) -> str:
+    def _verified_digest(self, given: Download) -> str:
         """Return the digest of an archive, which the user or the recipe must name."""
         name, archive = given.kind.name, given.path
         if not archive.is_file():
@@ -265,7 +265,7 @@ class Installer:
         # Hashed before it is opened: an archive is untrusted until its checksum fits.
         digest = files.sha256(archive)
         table = dict(self.recipe.toolkit.parts()).get(name)
-        named = sources.by_file(table.archives) if table else {}
+        named = sources.by_file_name(table.archives) if table else {}
         pins = {str(part): sha256 for part, sha256 in self.recipe.host.sha256.items()}
         wanted = given.sha256.lower() or pins.get(name) or named.get(archive.name)
         if not wanted:
@@ -282,22 +282,22 @@ class Installer:
         return digest
 
 
-def _in_place(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
+def _installed_part(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
     """Return a part that is there already, as it was unpacked."""
     part = tree.read(root).parts.get(kind.name)
     # By checksum: packages of the same version may have been repacked.
     if part is None or not any(
-        part.sources == sources.by_file(pins) and table.is_expected(way, part.tree)
+        part.sources == sources.by_file_name(pins) and table.is_expected(way, part.tree)
         for way, pins in table.ways()
     ):
         return None
     # What was changed meanwhile, or is of another tfwright, is unpacked again. Asked last, since
     # files that were touched are read for it.
-    changed = nvcc.outdated(part.files) or tree.changed(root, part.files)
+    changed = nvcc.has_outdated_script(part.files) or tree.changed_files(root, part.files)
     return None if changed else part
 
 
-def _arranged(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -> Path:
+def _unpack_part(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -> Path:
     """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
     if way == "archives":
         return layout.merge(packages, scratch, kind.roots)
@@ -310,11 +310,11 @@ def _arranged(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -
     return made
 
 
-def _unaccepted(
+def _licence_refusal(
     named: str, archive: Path, licences: Sequence[str], scratch: Path, root: Path
 ) -> HostError:
     """Return the refusal that names the licence's text in an archive, and what else to accept."""
-    found = layout.licences(archive, scratch, root.with_name(f"{root.name}-licences"))
+    found = layout.copy_licences(archive, scratch, root.with_name(f"{root.name}-licences"))
     where = found[0] if found else licences[0]
     return HostError(
         f"{named} is NVIDIA's, under a licence that you have to accept yourself: {where}",

@@ -22,7 +22,7 @@ def store(vault: Path) -> Store:
     return Store(vault / "toolkit")
 
 
-def by_file(pins: Mapping[str, str]) -> dict[str, str]:
+def by_file_name(pins: Mapping[str, str]) -> dict[str, str]:
     """Return pins by the names of their files, without the directories on the server."""
     return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
 
@@ -55,12 +55,12 @@ class Supplier:
         refused: list[str] = []
         for way, pins in part.ways():
             try:
-                self._bring(way, part, pins)
+                self._fetch_missing(way, part, pins)
             except SupplyError as fault:
                 refused.append(f"{way}: {fault.what}. {fault.remedy}")
             else:
                 # An archive is pinned by its address, a package by its file's name.
-                return Obtained(way, by_file(pins), tuple(map(self.store.path, pins.values())))
+                return Obtained(way, by_file_name(pins), tuple(map(self.store.path, pins.values())))
         raise SupplyError(
             f"{title} cannot be obtained in any of the ways that the recipe names",
             remedy="Copy the files of one way into "
@@ -69,24 +69,24 @@ class Supplier:
             lines=refused,
         )
 
-    def _bring(self, way: Way, part: PartTable, pins: Mapping[str, str]) -> None:
+    def _fetch_missing(self, way: Way, part: PartTable, pins: Mapping[str, str]) -> None:
         """Bring what the vault lacks: first from the drop folder, then from the network."""
         # A package has no urls that could be asked, which leaves the drop folder.
-        supply = self._obtained(pins, offline=True)
+        supply = self._obtain_archives(pins, offline=True)
         lacking = {missing.wanted.name: missing.wanted.sha256 for missing in supply.missing}
         if not lacking:
             return
         if self.offline:
             raise SupplyError(f"{len(lacking)} files are not on this host", remedy="Go online.")
-        named = f"{len(lacking)} files" if len(lacking) > 1 else next(iter(by_file(lacking)))
+        named = f"{len(lacking)} files" if len(lacking) > 1 else next(iter(by_file_name(lacking)))
         self.listener.note(f"Downloading {named} ({way})")
         if way == "archives":
-            for missing in self._obtained(lacking, offline=False).missing:
+            for missing in self._obtain_archives(lacking, offline=False).missing:
                 why = "; ".join(f"{each.source}: {each.why}" for each in missing.attempts)
                 raise SupplyError(f"the download failed: {why}", remedy="Check the network.")
             return
         with files.scratch(self.store.root, ".toolkit-") as folder:
-            for path in self.packages(way, part, lacking, folder):
+            for path in self.download_packages(way, part, lacking, folder):
                 # apt and pip may choose another name for a file; only its checksum identifies it.
                 digest = files.sha256(path)
                 if digest in lacking.values():
@@ -98,12 +98,12 @@ class Supplier:
                     remedy="The archive has another build by now; find the pinned one elsewhere.",
                 )
 
-    def _obtained(self, pins: Mapping[str, str], *, offline: bool) -> Supply:
+    def _obtain_archives(self, pins: Mapping[str, str], *, offline: bool) -> Supply:
         wanted = [WantedArchive(name, pin, (name,)) for name, pin in pins.items()]
         places = Origins(self.host_file, self.store.root, offline)
         return origins.obtain(wanted, self.store, places, self.listener.progress)
 
-    def packages(
+    def download_packages(
         self, way: Way, part: PartTable, pins: Mapping[str, str], folder: Path
     ) -> list[Path]:
         """Download packages into a folder; `pins` names them. Their checksums are not compared.

@@ -41,7 +41,7 @@ class InstalledPart(Table):
     @property
     def tree(self) -> str:
         """The digest that a recipe pins: it stands for the files that the packages give."""
-        return digest(nvcc.as_pinned(self.files))
+        return digest(nvcc.with_pinned_checksums(self.files))
 
 
 class ToolkitRecord(Table):
@@ -81,7 +81,7 @@ def content(root: Path) -> dict[str, str]:
     return dict(sorted((path.relative_to(root).as_posix(), seen.content(path)) for path in found))
 
 
-def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> None:
+def add_part(root: Path, name: PartName, part: InstalledPart, made: Path) -> None:
     """Put a part into a toolkit, in the place of the one that was there.
 
     Raises SupplyError, and changes nothing, if another part has a different file of the same name.
@@ -116,13 +116,13 @@ def check_tree(root: Path, recipe: str) -> None:
     """
     recorded = read(root).files
     remedy = f"Run 'invoke toolkit --recipe {recipe}': it unpacks those packages again."
-    if nvcc.outdated(recorded):
+    if nvcc.has_outdated_script(recorded):
         raise SupplyError(
             f"The toolkit {root} has scripts of another version of tfwright",
             remedy=remedy,
             where=root,
         )
-    if wrong := changed(root, recorded):
+    if wrong := changed_files(root, recorded):
         count = f"{len(wrong)} files of" if len(wrong) > 1 else f"{wrong[0]} in"
         raise SupplyError(
             f"{count} the toolkit {root} changed since it was unpacked",
@@ -132,7 +132,7 @@ def check_tree(root: Path, recipe: str) -> None:
         )
 
 
-def changed(root: Path, recorded: Mapping[str, str]) -> list[str]:
+def changed_files(root: Path, recorded: Mapping[str, str]) -> list[str]:
     """Return the paths, of those with a recorded checksum, that have changed since."""
     known = SeenFiles(root.with_name(f"{root.name}.seen.json"))
     wrong = []

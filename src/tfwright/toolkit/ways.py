@@ -12,7 +12,7 @@ from tfwright.host.place import Place
 from tfwright.host.probes import Host
 
 
-def version(place: Place, part: PartName, root: Path) -> str:
+def version_in(place: Place, part: PartName, root: Path) -> str:
     """Return the version of a part; empty if it is not in that directory."""
     if part == "cuda":
         return next((seen.value for seen in nvidia.cuda(place, root)), "")
@@ -21,7 +21,7 @@ def version(place: Place, part: PartName, root: Path) -> str:
     # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
     line = toolchain.version_line(place, str(programs[0])).value if programs else ""
-    compiler = toolchain.parse(line)
+    compiler = toolchain.parse_version(line)
     return compiler.version if compiler else ""
 
 
@@ -42,19 +42,19 @@ def remedy(recipe: Recipe, part: PartName, host: Host) -> str:
     table = dict(recipe.toolkit.parts()).get(part)
     if table is None:
         return ""
-    ways = dict(_ways(table, host))
+    ways = dict(_why_closed(table, host))
     is_open = [name for name, reason in ways.items() if not reason]
     # Closed ways are named, too: the reader may prefer to open one of them.
     closed = [f"{name} ({reason})" for name, reason in ways.items() if reason]
     key = "toolkit" if is_open else "toolkit-by-hand"
     text = host.remedy(key, recipe=recipe.argument, ways=", or ".join(is_open))
-    lines = [text, *_installed_here(recipe, part, host)]
+    lines = [text, *_copy_command(recipe, part, host)]
     if is_open and closed:
         lines.append(f"# not possible here: {', '.join(closed)}")
     return "\n".join(lines)
 
 
-def _ways(table: PartTable, host: Host) -> Iterator[tuple[str, str]]:
+def _why_closed(table: PartTable, host: Host) -> Iterator[tuple[str, str]]:
     """Yield each way that the recipe pins, and why it is closed; empty if it is open."""
     for way, pins in table.ways():
         # pip needs no tool of the system, so this way is open on every host.
@@ -68,13 +68,13 @@ def _ways(table: PartTable, host: Host) -> Iterator[tuple[str, str]]:
             yield f"from {' and '.join(servers)}", ""
 
 
-def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]:
+def _copy_command(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]:
     """Yield the command that copies an installed part, if this host has the wanted version."""
     wanted = getattr(recipe.host, part, None) or ""
     for pattern in _PREFIXES.get(part, ()):
         prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
         # The name of a directory says little about what is in it.
-        found = version(host.place, part, prefix)
+        found = version_in(host.place, part, prefix)
         if found and is_of_line(found, wanted):
             command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
             yield f"{command}   # copies {found}, which is installed there"

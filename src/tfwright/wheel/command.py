@@ -70,7 +70,7 @@ def inspect(
         from tfwright.match import wish as wishes
 
         check_exclusive(here=here, host=machine["host"])
-        host = probes.here()
+        host = probes.this_host()
         wanted = wishes.of_options(machine, host)
         if here:
             wanted = wishes.of_wheels(wanted, host)

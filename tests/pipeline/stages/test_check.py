@@ -34,7 +34,7 @@ def recipe(recipe: Recipe) -> Recipe:
 def python_with_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the host's Python what Debian packs apart; the tests of doctor look for it."""
     has = Seen("headers, pip, numpy, wheel", "a test")
-    monkeypatch.setattr(pythons, "parts", lambda *_: has)
+    monkeypatch.setattr(pythons, "installed_parts", lambda *_: has)
 
 
 def answered(recipe: Recipe, answers: Mapping[str, bool | str]) -> Recipe:
@@ -54,8 +54,8 @@ def run(job: RecipeJob) -> object:
 
 def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: RecipeJob) -> None:
     facts = check.run(job, job.recipe)
-    assert facts.interpreter == pythons.own()
-    assert facts.python == pythons.version_of(pythons.own())
+    assert facts.interpreter == pythons.running_python()
+    assert facts.python == pythons.version_of(pythons.running_python())
     assert facts.compiler
     assert facts.cuda is None
 

@@ -126,7 +126,7 @@ class Bench:
             self.folder / "bazel-0.21.0-linux-x86_64",
             f"#!/bin/sh\necho Build label: {self.bazel}\n",
         )
-        python = pythons.own()
+        python = pythons.running_python()
         facts = facts_of(python, python=pythons.version_of(python))
         inputs = inputs_of(self.tree, bazel, python, commit=COMMIT)
         there = (self.folder / "tree.git").is_dir()
@@ -161,7 +161,7 @@ def test_the_rendered_file_takes_the_place_of_the_written_one(bench: Bench) -> N
     assert configured.bazelrc == Artefact.of(bench.bazelrc)
     spoken = dialect.of_tensorflow(ExactRelease(1, 13), "Linux")
     answers = {**ANSWERS, **_python(bench)}
-    own = pythons.version_of(pythons.own())
+    own = pythons.version_of(pythons.running_python())
     assert bench.bazelrc.read_text() == rendering.render(
         Interview(spoken, answers, "dialogue", own)
     )

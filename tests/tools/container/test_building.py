@@ -85,6 +85,6 @@ def test_a_file_that_no_recipe_names_gives_an_image_that_a_recipe_can_pin(tmp_pa
         pytest.skip("podman is not installed")
     path = containerfile(tmp_path, "FROM scratch", 'LABEL made="by a test"')
     kept = building.build(path, tmp_path, tmp_path / "log")
-    assert images.listed(tmp_path) == (kept,)
+    assert images.whole_images(tmp_path) == (kept,)
     # The recipe pins it by this digest, so the same steps must give it again.
     assert building.build(path, tmp_path, tmp_path / "log").digest == kept.digest

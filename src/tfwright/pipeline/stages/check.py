@@ -44,7 +44,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
         job.listener.note(fault.what)
     if job.reaches("package"):
         check_makes_wheel(recipe.compile.target, recipe.package, recipe.source.release)
-    host = probes.here()
+    host = probes.this_host()
     findings = requirements.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
     blocking = [finding for finding in findings if finding.stops(job.until)]
