@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.families import everything
+from tfwright.diagnosis.families import all_families
 
 ROUNDS = 3
 LOOK_AROUND = re.compile(r"\(\?<?[!=](?:\[[^\]]*\]|\\.|[^()\\]|\([^()]*\))*\)")
@@ -60,13 +60,13 @@ def main(megabytes: int) -> None:
         make(log, megabytes << 20)
         make(part, megabytes * 100_000)
         patterns.write_text(
-            "".join(extended(entry.pattern) + "\n" for entry in everything()), "utf-8"
+            "".join(extended(entry.pattern) + "\n" for entry in all_families()), "utf-8"
         )
         check(patterns)
         ours = speed(log, lambda: reader.diagnose(str(log)))
         plain = speed(log, lambda: grep(patterns, log, "C"))
         wide = speed(part, lambda: grep(patterns, part, "C.UTF-8"), rounds=1)
-    print(f"{len(everything())} patterns, {megabytes} MB")
+    print(f"{len(all_families())} patterns, {megabytes} MB")
     print(f"diagnose               {ours:8.1f} MB/s")
     print(f"grep -E, C             {plain:8.1f} MB/s   ratio {ours / plain:.2f}")
     print(f"grep -E, C.UTF-8       {wide:8.1f} MB/s   ratio {ours / wide:.1f}")
@@ -108,7 +108,7 @@ def _plain_set(found: re.Match[str]) -> str:
 
 def check(patterns: Path) -> None:
     """Make sure that grep finds what the reader finds."""
-    samples = "".join(entry.sample + "\n" for entry in everything() if entry.sample)
+    samples = "".join(entry.sample + "\n" for entry in all_families() if entry.sample)
     missed = subprocess.run(
         [tool(), "-v", "-E", "-f", str(patterns)],
         input=samples,

@@ -125,7 +125,7 @@ def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:
 def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
     table = copied.read_text("utf-8").partition("[verified]")[2]
     assert "digests = " in table
-    assert lint.without_reason(f"[verified]{table}") == []
+    assert lint.lines_without_reason(f"[verified]{table}") == []
 
 
 def test_a_host_without_os_release_has_a_name_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

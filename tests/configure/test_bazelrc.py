@@ -6,14 +6,14 @@ from tfwright.rules.configurations import Setting, settings
 
 
 def test_releases_before_1_2_have_another_file() -> None:
-    assert bazelrc.name(Release(1, 1)) == "tools/bazel.rc"
-    assert bazelrc.name(Release(1, 2)) == ".tf_configure.bazelrc"
+    assert bazelrc.file_name(Release(1, 1)) == "tools/bazel.rc"
+    assert bazelrc.file_name(Release(1, 2)) == ".tf_configure.bazelrc"
 
 
 def test_1_1_spreads_its_settings_over_two_files_which_its_candidates_name_otherwise() -> None:
     line = Release(1, 1)
-    assert bazelrc.written_in(line, own_file=False)[1] == ".bazelrc"
-    assert bazelrc.written_in(line, own_file=True)[1] == ".tf_configure.bazelrc"
+    assert bazelrc.written_files(line, own_file=False)[1] == ".bazelrc"
+    assert bazelrc.written_files(line, own_file=True)[1] == ".tf_configure.bazelrc"
 
 
 def test_a_file_is_read_as_a_set_of_settings() -> None:

@@ -137,7 +137,7 @@ QUESTIONS = [
 
 
 def asked(text: str, release: str = "1.8", system: str = "Linux") -> str | None:
-    found = catalogue.matching(text, catalogue.prompts(ExactRelease.parse(release), system))
+    found = catalogue.match_question(text, catalogue.prompts(ExactRelease.parse(release), system))
     return found.variable if found else None
 
 
@@ -181,7 +181,7 @@ def test_a_condition_decides_from_the_other_answers(answers: Answers, *, applies
 
 
 @pytest.mark.parametrize(
-    "prompt", catalogue.everything(), ids=lambda prompt: f"{prompt.variable}-{prompt.since}"
+    "prompt", catalogue.all_prompts(), ids=lambda prompt: f"{prompt.variable}-{prompt.since}"
 )
 def test_every_entry_says_what_is_asked_or_that_nothing_is(prompt: Prompt) -> None:
     kinds = (prompt.question, prompt.support, prompt.environment, prompt.stated)
@@ -211,7 +211,7 @@ def test_a_question_is_looked_for_at_the_end_of_a_long_text_only() -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    [prompt for prompt in catalogue.everything() if prompt.asked],
+    [prompt for prompt in catalogue.all_prompts() if prompt.asked],
     ids=lambda prompt: f"{prompt.variable}-{prompt.since}",
 )
 def test_a_person_reads_each_question_in_plain_words(prompt: Prompt) -> None:

@@ -86,6 +86,6 @@ def test_an_interface_of_its_own_gets_every_answer_that_no_question_asks_for() -
 
 def test_old_releases_hand_their_cuda_answers_on_in_the_environment() -> None:
     given: Answers = {"TF_NEED_CUDA": True, "TF_CUDA_VERSION": "8.0", "TF_NEED_GCP": False}
-    handed_on = rendering.exported(interview("0.11", given))
+    handed_on = rendering.exported_answers(interview("0.11", given))
     assert handed_on == {"TF_NEED_CUDA": "1", "TF_CUDA_VERSION": "8.0"}
-    assert rendering.exported(interview("1.8", given)) == {}
+    assert rendering.exported_answers(interview("1.8", given)) == {}

@@ -269,7 +269,7 @@ def test_the_script_tells_how_it_words_a_question_and_what_it_never_names() -> N
         ExactRelease.parse("1.7.0-rc1"), "Linux", (), {"configure.py": DOWNLOADS_CLANG}
     )
     text = "Do you wish to download a fresh release of clang? (Experimental) [y/N]: "
-    found = catalogue.matching(text, spoken.prompts)
+    found = catalogue.match_question(text, spoken.prompts)
     assert found
     assert found.variable == "TF_DOWNLOAD_CLANG"
     optional = {

@@ -12,7 +12,7 @@ from tests.making import Read, make_file
 
 from tfwright import tasks
 from tfwright.diagnosis import reader, tables
-from tfwright.diagnosis.families import Family, everything
+from tfwright.diagnosis.families import Family, all_families
 from tfwright.diagnosis.page import tell_match
 from tfwright.diagnosis.tables import Advice
 from tfwright.documents.host_file import HostFile
@@ -21,7 +21,7 @@ from tfwright.documents.recipe import Recipe
 LINE = re.compile(r"(?:\[(?P<table>[\w.]+)\] )?(?P<rest>.+ = .+)")
 PLACE = re.compile(r"\{\w+(?:\|\w+)?\}")
 ADVISING = [
-    family for family in everything() if family.recipe or family.host_file or family.commands
+    family for family in all_families() if family.recipe or family.host_file or family.commands
 ]
 
 
@@ -161,13 +161,13 @@ def test_a_name_that_is_no_plain_word_gives_no_line(log: str) -> None:
 
 @pytest.mark.parametrize("value", ["a b", "a;b", "$(a)", "`a`", "-a", 'a"b', "a\nb", "a'b"])
 def test_a_line_takes_nothing_that_a_shell_reads_otherwise(value: str) -> None:
-    assert tables.line("type {name}", {"name": value}) == ""
+    assert tables.copyable_line("type {name}", {"name": value}) == ""
 
 
 def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
     log = make_file(tmp_path / "compile.log", "/usr/bin/env: 'python': No such file or directory\n")
 
-    record = reader.record(log, 0, killed=False, died=False)
+    record = reader.read_failure(log, 0, killed=False, died=False)
     assert record.match is not None
     assert record.match.entry.sample
     assert record.match.advice.commands == ("apt-get install python-is-python3",)
@@ -182,8 +182,8 @@ def test_lines_to_copy_are_shown_whole(err: Read, tmp_path: Path) -> None:
 
 
 def sentences() -> list[str]:
-    texts = [text for family in everything() for text in (family.cause, family.remedy)]
-    texts += [text for family in everything() for text in family.commands]
+    texts = [text for family in all_families() for text in (family.cause, family.remedy)]
+    texts += [text for family in all_families() for text in family.commands]
     return texts + [text for rows in tables._tables().values() for _, text in rows]
 
 

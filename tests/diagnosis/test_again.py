@@ -29,7 +29,7 @@ def log(tmp_path: Path) -> Path:
 
 def match(log: Path, start: int = 0, *, killed: bool = False, died: bool = False) -> Match:
     """Return what is known of a run whose log begins at a byte."""
-    found = reader.record(log, start, killed=killed, died=died).match
+    found = reader.read_failure(log, start, killed=killed, died=died).match
     assert found
     return found
 
@@ -40,7 +40,7 @@ def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
 
 
 def test_people_are_shown_the_cause_that_the_stage_decided_by(log: Path, err: Read) -> None:
-    record = reader.record(log, len(TIMEOUT), killed=False, died=False)
+    record = reader.read_failure(log, len(TIMEOUT), killed=False, died=False)
     page.tell_cause(Evidence(log=log, failure=record))
     shown = err()
     assert "compile-gettid" in shown
@@ -87,7 +87,7 @@ def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_pa
 
 def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     log = make_file(tmp_path / "a.log", "")
-    assert reader.record(log, 0, killed=False, died=False) == reader.FailureRecord(None, None)
+    assert reader.read_failure(log, 0, killed=False, died=False) == reader.FailureRecord(None, None)
 
 
 def test_facts_of_the_build_rule_out_a_cause_and_prove_another() -> None:
@@ -99,7 +99,7 @@ def test_facts_of_the_build_rule_out_a_cause_and_prove_another() -> None:
 
 def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(tmp_path: Path) -> None:
     log = make_file(tmp_path / "a.log", "/usr/bin/ld: error: a.o: file too short\n")
-    damaged = reader.record(log, 0, killed=False, died=False)
+    damaged = reader.read_failure(log, 0, killed=False, died=False)
     log.write_text("g++: error: a.o: No space left on device\n", "utf-8")
-    full = reader.record(log, 0, killed=False, died=False)
+    full = reader.read_failure(log, 0, killed=False, died=False)
     assert (damaged.disk_is_full, full.disk_is_full) == (False, True)

@@ -7,11 +7,11 @@ from tests.diagnosis.reading import diagnose, explaining
 from tests.making import make_file, make_folder
 
 from tfwright.diagnosis import evidence
-from tfwright.diagnosis.families import Fact, everything
+from tfwright.diagnosis.families import Fact, all_families
 
-ASKS_FOR_CUDA = next(family for family in everything() if "cuda" in family.evidence)
-ASKS_FOR_DISK = next(family for family in everything() if "disk" in family.evidence)
-LOOKS_AT_NOTHING = next(family for family in everything() if not family.evidence)
+ASKS_FOR_CUDA = next(family for family in all_families() if "cuda" in family.evidence)
+ASKS_FOR_DISK = next(family for family in all_families() if "disk" in family.evidence)
+LOOKS_AT_NOTHING = next(family for family in all_families() if not family.evidence)
 
 
 def test_a_cuda_home_that_cannot_be_looked_at_is_no_evidence(
@@ -20,12 +20,12 @@ def test_a_cuda_home_that_cannot_be_looked_at_is_no_evidence(
     # A name of more than 255 bytes: the system refuses to look, also for root.
     monkeypatch.setenv("CUDA_HOME", f"/{'x' * 300}")
 
-    seen = evidence.of(ASKS_FOR_CUDA, tmp_path)
+    seen = evidence.visible_evidence(ASKS_FOR_CUDA, tmp_path)
     assert not any("xxx" in text for text in seen)
 
 
 def test_a_place_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
-    seen = evidence.of(ASKS_FOR_DISK, tmp_path / "gone")
+    seen = evidence.visible_evidence(ASKS_FOR_DISK, tmp_path / "gone")
     assert not any("GiB are free on the disk" in text for text in seen)
 
 
@@ -38,7 +38,7 @@ def test_a_library_of_another_number_is_named(tmp_path: Path) -> None:
     (tmp_path / "libcudart.so.7.5").touch()
     wanted = tmp_path / "libcudart.so.7.0"
 
-    (seen,) = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
+    (seen,) = evidence.visible_evidence(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
     assert seen == f"{wanted} is not on this host; libcudart.so.7.5 is there"
 
 
@@ -46,7 +46,7 @@ def test_a_link_that_leads_nowhere_is_named_with_its_target(tmp_path: Path) -> N
     link = tmp_path / "libcuda.so"
     link.symlink_to(tmp_path / "gone")
 
-    seen = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(link)})
+    seen = evidence.visible_evidence(LOOKS_AT_NOTHING, tmp_path, {"path": str(link)})
     assert seen == (f"{link} is a link to {tmp_path}/gone, which is not there",)
 
 
@@ -54,7 +54,7 @@ def test_a_missing_header_has_no_other_versions(tmp_path: Path) -> None:
     (tmp_path / "nccl.hpp").touch()
     wanted = tmp_path / "nccl.h"
 
-    seen = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
+    seen = evidence.visible_evidence(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
     assert seen == (f"{wanted} is not on this host",)
 
 
@@ -98,12 +98,14 @@ def test_each_of_several_files_is_looked_at(tmp_path: Path) -> None:
     gone, there = tmp_path / "a.h", tmp_path / "b.h"
     there.touch()
     both = {"path": f"{gone} or {there}"}
-    assert evidence.of(LOOKS_AT_NOTHING, tmp_path, both) == (f"{gone} is not on this host",)
+    assert evidence.visible_evidence(LOOKS_AT_NOTHING, tmp_path, both) == (
+        f"{gone} is not on this host",
+    )
 
 
 def test_a_label_is_no_file(tmp_path: Path) -> None:
     target = {"target": "//tensorflow/core:lib"}
-    assert evidence.of(LOOKS_AT_NOTHING, tmp_path, target) == ()
+    assert evidence.visible_evidence(LOOKS_AT_NOTHING, tmp_path, target) == ()
 
 
 @pytest.mark.medium
@@ -117,7 +119,7 @@ def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
     )
     match = next(match for match in diagnose(log).matches if match.explains)
 
-    seen = evidence.of(match.entry, tmp_path, match.parameters)
+    seen = evidence.visible_evidence(match.entry, tmp_path, match.parameters)
     assert "the log shows that /home/u/.bazelrc gives it" in seen
 
 
@@ -129,15 +131,15 @@ def test_cuda_is_named_only_where_a_message_is_about_it(
 ) -> None:
     cuda = make_folder(tmp_path / "cuda")
     monkeypatch.setattr(evidence, "_CUDA", (str(cuda),))
-    found = next(each for each in everything() if each.id == family)
+    found = next(each for each in all_families() if each.id == family)
     known = found.changed(evidence=("cuda",))
-    assert evidence.of(known, tmp_path, {name: "-lpthread"}) == ()
-    assert str(cuda) in evidence.of(known, tmp_path, {name: "-lcudart"})[0]
+    assert evidence.visible_evidence(known, tmp_path, {name: "-lpthread"}) == ()
+    assert str(cuda) in evidence.visible_evidence(known, tmp_path, {name: "-lcudart"})[0]
 
 
 def test_a_log_of_another_system_says_nothing_of_this_host(tmp_path: Path) -> None:
-    assert evidence.of(ASKS_FOR_DISK, tmp_path, {"system": platform.system()})
-    assert not evidence.of(ASKS_FOR_DISK, tmp_path, {"system": "Windows"})
+    assert evidence.visible_evidence(ASKS_FOR_DISK, tmp_path, {"system": platform.system()})
+    assert not evidence.visible_evidence(ASKS_FOR_DISK, tmp_path, {"system": "Windows"})
 
 
 def test_a_log_with_folders_of_another_machine_says_nothing_of_this_host(tmp_path: Path) -> None:
@@ -146,4 +148,4 @@ def test_a_log_with_folders_of_another_machine_says_nothing_of_this_host(tmp_pat
         log = f"File {place}/site-packages/a.py\nOSError: [Errno 28] No space left on device\n"
         match = explaining(log)[0]
 
-        assert bool(evidence.of(match.entry, tmp_path, match.parameters)) is here
+        assert bool(evidence.visible_evidence(match.entry, tmp_path, match.parameters)) is here

@@ -10,8 +10,8 @@ from tfwright.diagnosis.facts import Facts
 
 
 def test_a_log_that_does_not_name_cuda_may_be_of_a_build_with_it() -> None:
-    assert facts.of(["cannot find libcudart.so.9.2"]).cuda is True
-    assert facts.of(["all is well"]).cuda is None
+    assert facts.read_facts(["cannot find libcudart.so.9.2"]).cuda is True
+    assert facts.read_facts(["all is well"]).cuda is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.failing import fails
 from tests.making import make_file
 
 from tfwright.diagnosis import families, tables
-from tfwright.diagnosis.families import Family, everything, grammars, refinements
+from tfwright.diagnosis.families import Family, all_families, grammars, refinements
 from tfwright.documents.toml import load
 from tfwright.errors import RecipeError
 
@@ -31,7 +31,7 @@ def name(family: Family) -> str:
 
 
 def test_every_family_has_a_name_of_its_own() -> None:
-    names = Counter(family.id for family in everything())
+    names = Counter(family.id for family in all_families())
     assert set(names.values()) == {1}
 
 
@@ -53,13 +53,13 @@ def test_a_refinement_names_who_met_it(family: Family) -> None:
     assert all(link.startswith(("https://", "seen ")) for link in family.links)
 
 
-@pytest.mark.parametrize("family", everything(), ids=name)
+@pytest.mark.parametrize("family", all_families(), ids=name)
 def test_every_family_says_why_and_what_helps(family: Family) -> None:
     assert family.cause.endswith((".", "…", "}", ".>", "}>", "||>"))
     assert family.remedy.endswith((".", "}", ".>", "}>"))
 
 
-@pytest.mark.parametrize("family", everything(), ids=name)
+@pytest.mark.parametrize("family", all_families(), ids=name)
 def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(family: Family) -> None:
     places = places_of(family.cause) | places_of(family.remedy)
     assert {parameter for parameter, _ in places} <= family.parameters
@@ -68,7 +68,7 @@ def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(family: F
 
 @pytest.mark.parametrize("line", NAMED)
 def test_what_the_users_documents_name_is_known(line: str) -> None:
-    assert [family.id for family in everything() if family.regex.search(line)]
+    assert [family.id for family in all_families() if family.regex.search(line)]
 
 
 @pytest.mark.parametrize("log", CLEAN, ids=lambda path: path.name)
@@ -109,7 +109,7 @@ def test_a_faulty_file_is_refused_by_name_and_line(tmp_path: Path) -> None:
     ],
 )
 def test_texts_that_a_pattern_requires_are_computed(pattern: str, wanted: tuple[str, ...]) -> None:
-    assert families.required(pattern) == wanted
+    assert families.required_texts(pattern) == wanted
 
 
 @pytest.mark.parametrize("family", refinements(), ids=name)
@@ -125,13 +125,13 @@ def test_every_file_of_grammars_is_read() -> None:
 
 def test_words_that_no_table_knows_leave_something_to_say_and_to_do() -> None:
     empty = []
-    for family in everything():
+    for family in all_families():
         unknown = dict.fromkeys((*family.regex.groupindex, "system"), "qqqq")
         if not all(tables.fill(text, unknown) for text in (family.cause, family.remedy) if text):
             empty.append(family.id)
     assert empty == []
 
 
-@pytest.mark.parametrize("family", everything(), ids=name)
+@pytest.mark.parametrize("family", all_families(), ids=name)
 def test_a_cause_that_lists_reasons_is_not_called_certain(family: Family) -> None:
     assert not (family.certain and "Usual reasons" in family.cause)

@@ -86,7 +86,7 @@ def test_no_refinement_names_less_than_the_family_below_it(family: Family) -> No
     ],
 )
 def test_a_parameter_has_no_end_of_a_sentence(value: str, plain: str) -> None:
-    assert families._plain(value) == plain
+    assert families._without_stop(value) == plain
 
 
 def test_a_status_of_cuda_is_no_crash_of_a_compiler() -> None:

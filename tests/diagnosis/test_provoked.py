@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.reading import diagnose, explaining, root_of
 
-from tfwright.diagnosis.families import everything
+from tfwright.diagnosis.families import all_families
 
 HERE = Path(__file__).parent
 LOGS = sorted([*HERE.glob("provoked/*.log"), *HERE.glob("composed/*.log")])
@@ -49,4 +49,4 @@ def test_what_is_said_of_it_is_whole_sentences(path: Path) -> None:
 
 def test_every_family_of_the_fixtures_is_known() -> None:
     named = {read(path)[0]["family"] for path in LOGS}
-    assert named <= {family.id for family in everything()}
+    assert named <= {family.id for family in all_families()}

@@ -159,7 +159,7 @@ def test_a_long_log_reports_how_far_it_was_read(
 
 def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) -> None:
     log = f"ERROR: {Path.home()}/tree/BUILD:12:1: C++ compilation of rule '//b' failed (Exit 1)\n"
-    path = page.report(diagnose(log), "/somewhere/compile.log", tmp_path)
+    path = page.write_report(diagnose(log), "/somewhere/compile.log", tmp_path)
     assert path == tmp_path / "compile.log.md"
     written = path.read_text("utf-8")
     assert "C++ compilation of rule '//b' failed (Exit 1)" in written
@@ -167,5 +167,5 @@ def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) 
 
 
 def test_a_known_error_and_no_error_make_no_report(tmp_path: Path) -> None:
-    assert page.report(diagnose(BAZEL), "-", tmp_path) is None
-    assert page.report(diagnose("fine\n"), "-", tmp_path) is None
+    assert page.write_report(diagnose(BAZEL), "-", tmp_path) is None
+    assert page.write_report(diagnose("fine\n"), "-", tmp_path) is None

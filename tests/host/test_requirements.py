@@ -291,7 +291,7 @@ def test_a_build_out_that_is_closed_to_this_user_is_found(
     recipe: Recipe, good: Good, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Root may write everywhere.
-    monkeypatch.setattr(Place, "writable", lambda *_: False)
+    monkeypatch.setattr(Place, "is_writable", lambda *_: False)
     finding = only(requirements.examine(recipe, UNSET, good()))
     assert (finding.found, finding.blocks) == (f"{BUILD_OUT} is closed to this user", "fetch")
 

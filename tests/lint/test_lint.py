@@ -40,7 +40,7 @@ def test_a_bundled_recipe_has_no_findings(name: str) -> None:
 
 
 def test_every_patch_and_asset_belongs_to_a_recipe() -> None:
-    assert linting.among(recipes.names()) == []
+    assert linting.findings_among(recipes.names()) == []
 
 
 def test_a_recipe_outside_the_checkout_is_checked_like_any_other(outside: Path) -> None:
@@ -202,7 +202,7 @@ def test_what_depends_on_a_wrong_answer_is_not_asked_for_yet(outside: Path) -> N
 
 def test_a_pin_without_a_reason_is_found_by_its_line() -> None:
     text = '[bazel]\n# Why.\nversion = "1"\n\npeak = 2\nsystem = "x"  # why\n'
-    assert linting.without_reason(text) == [(5, "peak = 2")]
+    assert linting.lines_without_reason(text) == [(5, "peak = 2")]
 
 
 def test_a_name_that_hides_what_is_in_it_is_found(outside: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_review_says_what_a_build_would_run_and_keep(tmp_path: Path) -> None:
     job = RecipeJob(
         recipe=recipes.read("demo"), host_file=HostFile(build_out=tmp_path / "build_out")
     )
-    planned = changes.planned(job)
+    planned = changes.plan_recipe(job)
     assert planned.recipe == "demo"
     assert {"fetch", "compile", "publish"} <= set(planned.runs)
     assert not (tmp_path / "build_out/demo/tree").exists()

@@ -253,7 +253,7 @@ def test_packages_of_a_toolkit_are_downloaded_together_and_kept(
 ) -> None:
     names = ["a_1_amd64.deb", "b_1%3a2_amd64.deb", "c_1_amd64.deb"]
     archive = Archive(*names)
-    monkeypatch.setattr(Supplier, "packages", archive.give)
+    monkeypatch.setattr(Supplier, "download_packages", archive.give)
     found = checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
     assert archive.asked == [names]
     assert learned(toolkit_recipe) == {name: of_package(name) for name in names}
@@ -268,7 +268,7 @@ def test_checksums_that_are_open_in_a_named_toolkit_are_written_there(
     toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["a_1_amd64.deb", "b_1%3a2_amd64.deb", "c_1_amd64.deb"]
-    monkeypatch.setattr(Supplier, "packages", Archive(*names).give)
+    monkeypatch.setattr(Supplier, "download_packages", Archive(*names).give)
     text = toolkit_recipe.read_text("utf-8")
     place = text.index("\n[toolkit.compiler]")
     document = make_file(tmp_path / "toolkits/gcc.toml", text[place:].replace("toolkit.", ""))
@@ -282,7 +282,7 @@ def test_a_package_that_cannot_be_had_leaves_only_its_own_checksum_open(
     toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
-    monkeypatch.setattr(Supplier, "packages", archive.give)
+    monkeypatch.setattr(Supplier, "download_packages", archive.give)
     with fails(SupplyError, "apt"):
         checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
     found = learned(toolkit_recipe)
@@ -295,7 +295,7 @@ def test_a_package_that_comes_under_another_name_leaves_its_checksum_open(
     toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_file(tmp_path / "other_1_amd64.deb", "content")
-    monkeypatch.setattr(Supplier, "packages", lambda *_: [other])
+    monkeypatch.setattr(Supplier, "download_packages", lambda *_: [other])
     with fails(SupplyError, "a_1_amd64.deb", "name"):
         checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
     assert learned(toolkit_recipe)["a_1_amd64.deb"] == ""
@@ -305,7 +305,7 @@ def test_a_package_in_the_drop_folder_is_not_downloaded(
     toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
-    monkeypatch.setattr(Supplier, "packages", archive.give)
+    monkeypatch.setattr(Supplier, "download_packages", archive.give)
     drop = make_folder(tmp_path / "drop")
     (drop / "c_1_amd64.deb").write_text("content of c_1_amd64.deb", "utf-8")
     checksums.pin(toolkit_recipe, host_file(tmp_path, drop=drop), SILENCE)

@@ -149,7 +149,7 @@ def test_a_question_that_means_no_by_y_is_recorded_as_it_was_answered(tmp_path: 
 def test_every_question_is_written_so_that_a_recipe_can_hold_it(
     printed: str, question: str
 ) -> None:
-    text = stanzas.matched(stanzas.question_in(printed))
+    text = stanzas.question_pattern(stanzas.question_in(printed))
     assert text.endswith(question)
     table = PromptTable(variable="X", question=text)
     assert from_recipe(table).pattern.search(printed)

@@ -235,14 +235,14 @@ def test_a_patch_of_no_recipe_is_named_or_deleted(
     shutil.copy(other, patch)
     monkeypatch.setattr(recipes, "RECIPES", tmp_path)
     monkeypatch.setattr(recipes, "PATCHES", tmp_path / "patches")
-    (found,) = linting.among(["demo"])
+    (found,) = linting.findings_among(["demo"])
     assert way in found.remedy
     if way == "delete it":
         patch.unlink()
     else:
         change_text(recipe, f"demo/{other.name}", f"demo/{patch.name}")
         other.unlink()
-    assert linting.among(["demo"]) == []
+    assert linting.findings_among(["demo"]) == []
 
 
 def test_a_revision_is_named_that_the_checkout_has(

@@ -382,7 +382,7 @@ def test_a_memory_that_was_too_small_is_made_larger(
 ) -> None:
     said = "gcc: fatal error: Killed signal terminated program cc1plus"
     log = make_file(job.log("compile"), KILLED.format(said))
-    failed = reader.record(log, 0, killed=True, died=False)
+    failed = reader.read_failure(log, 0, killed=True, died=False)
     outcome = BazelRun(1, (KILLED.format(said),), 0)
     command = Command(("bazel",), Path("/"))
     fault = failure.error_of(job, command, outcome, failed)

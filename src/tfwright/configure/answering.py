@@ -32,9 +32,9 @@ class Answerer:
         """
         prompt = self._find(text)
         if prompt is None:
-            raise unknown(text, self.interview.dialect)
+            raise unknown_question(text, self.interview.dialect)
         if prompt.variable not in self.interview.answers:
-            raise missing([prompt], text)
+            raise missing_answers([prompt], text)
         answer = self.interview.answers[prompt.variable]
         if self.interview.by == "environment":
             # From 1.4 on a value that does not work, as a path that does not exist, becomes a
@@ -47,7 +47,7 @@ class Answerer:
                 'Or set by = "dialogue" in [configure].',
                 lines=last_lines(text),
             )
-        line = prompt.typed(answer)
+        line = prompt.typed_line(answer)
         # ./configure asks again when it rejects an answer; the same answer would not satisfy it.
         if prompt.variable in self.asked:
             raise RecipeError(
@@ -61,10 +61,10 @@ class Answerer:
     def _find(self, text: str) -> Prompt | None:
         # By text and not by position: which questions come depends on the host and on
         # other answers.
-        return catalogue.matching(text, self.interview.dialect.prompts)
+        return catalogue.match_question(text, self.interview.dialect.prompts)
 
 
-def unknown(text: str, dialect: Dialect) -> RecipeError:
+def unknown_question(text: str, dialect: Dialect) -> RecipeError:
     """Return the error for a question that is not in the catalogue, with the lines to add."""
     question = stanzas.question_in(text)
     if not question.strip():
@@ -102,7 +102,7 @@ _TRACEBACK = re.compile(
 )
 
 
-def missing(prompts: list[Prompt], text: str = "") -> RecipeError:
+def missing_answers(prompts: list[Prompt], text: str = "") -> RecipeError:
     """Return the error for questions that the recipe does not answer, with the lines to add."""
     variables = [prompt.variable for prompt in prompts]
     remedy = f"Add to the recipe {stanzas.WHERE}, with your answers:\n{stanzas.answers(prompts)}"

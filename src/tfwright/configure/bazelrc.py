@@ -13,12 +13,12 @@ OWN_FILE = ".tf_configure.bazelrc"
 OLD_FILE = "tools/bazel.rc"
 
 
-def name(release: Release) -> str:
+def file_name(release: Release) -> str:
     """Return the path, in the tree, of the file that ./configure writes."""
     return OWN_FILE if release >= FIRST_OWN_FILE else OLD_FILE
 
 
-def written_in(release: Release, *, own_file: bool) -> tuple[str, ...]:
+def written_files(release: Release, *, own_file: bool) -> tuple[str, ...]:
     """Return the paths of all files that ./configure spreads the settings over.
 
     `own_file` says whether this version has a file of its own for them.
@@ -27,7 +27,7 @@ def written_in(release: Release, *, own_file: bool) -> tuple[str, ...]:
     # candidates already had the file that came with 1.2.
     if release == Release(1, 1):
         return OLD_FILE, OWN_FILE if own_file else ".bazelrc"
-    return (name(release),)
+    return (file_name(release),)
 
 
 class BazelrcDifference(NamedTuple):
@@ -64,17 +64,17 @@ def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mappin
 
     ``@NAME@`` in an added or omitted line stands for the value of NAME.
     """
-    unwanted = set(settings("\n".join(filled(line, values) for line in omits)))
+    unwanted = set(settings("\n".join(fill_places(line, values) for line in omits)))
     kept = list[str]()
     for line in text.splitlines():
         here = set(settings(line))
         # A line may hold several settings, of which only some are unwanted.
         rest = [str(setting) for setting in _sorted(here - unwanted)]
         kept += rest if here & unwanted else [line]
-    added = [filled(line, values) for line in adds]
+    added = [fill_places(line, values) for line in adds]
     return "".join(f"{line}\n" for line in (*kept, *added))
 
 
-def filled(line: str, values: Mapping[str, str]) -> str:
+def fill_places(line: str, values: Mapping[str, str]) -> str:
     """Put values in the place of ``@NAME@``; a name without a value stays."""
     return re.sub(r"@([A-Z][A-Z0-9_]*)@", lambda found: values.get(found[1], found[0]), line)

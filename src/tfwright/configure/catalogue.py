@@ -115,7 +115,7 @@ class Prompt(Table):
             for terms in alternatives
         )
 
-    def typed(self, answer: Answer) -> str:
+    def typed_line(self, answer: Answer) -> str:
         """Return the line that a person would type."""
         if isinstance(answer, str):
             return answer
@@ -163,18 +163,18 @@ class Catalogue(Table):
 
 
 @lru_cache
-def _read() -> Catalogue:
+def _read_catalogue() -> Catalogue:
     return load(FILE, Catalogue)
 
 
-def everything() -> tuple[Prompt, ...]:
+def all_prompts() -> tuple[Prompt, ...]:
     """Return the whole catalogue."""
-    return _read().prompt
+    return _read_catalogue().prompt
 
 
 def afterwards(variable: str, version: ExactRelease) -> Afterwards | None:
     """Return what became of a feature whose question a version does not ask; None if unknown."""
-    for entry in _read().afterwards:
+    for entry in _read_catalogue().afterwards:
         if entry.variable == variable and version.is_within(entry.since, entry.until):
             return entry
     return None
@@ -182,15 +182,15 @@ def afterwards(variable: str, version: ExactRelease) -> Afterwards | None:
 
 def prompts(version: ExactRelease, system: str) -> tuple[Prompt, ...]:
     """Return what a version may ask, or read from its environment, on a system."""
-    return tuple(prompt for prompt in everything() if prompt.belongs_to(version, system))
+    return tuple(prompt for prompt in all_prompts() if prompt.belongs_to(version, system))
 
 
 def of_variable(variable: str) -> list[Prompt]:
     """Return all entries for a variable, of any version."""
-    return [prompt for prompt in everything() if prompt.variable == variable]
+    return [prompt for prompt in all_prompts() if prompt.variable == variable]
 
 
-def matching(text: str, candidates: Iterable[Prompt]) -> Prompt | None:
+def match_question(text: str, candidates: Iterable[Prompt]) -> Prompt | None:
     """Return the prompt whose question is at the end of `text`."""
     # Only the end matters: a question is what ./configure printed last.
     end = text[-LONGEST_QUESTION:]

@@ -55,8 +55,8 @@ def of_tensorflow(
 ) -> Dialect:
     """Return what a version of TensorFlow speaks, with the recipe's own prompts in front.
 
-    `scripts` are the tree's files that show what they write (see `traits.files`), once it is there.
-    Raises RecipeError for a release that is older than the catalogue.
+    `scripts` are the tree's files that show what they write, `traits.files_with_signs`, once it is
+    there. Raises RecipeError for a release that is older than the catalogue.
     """
     if version.line < FIRST_KNOWN:
         raise RecipeError(
@@ -70,12 +70,12 @@ def of_tensorflow(
     # A program by other authors lacks the signs, which would then read as missing features.
     shown = scripts if scripts and traits.are_of_tensorflow(scripts) else {}
     # The recipe's own wording of a question takes the place of the catalogue's.
-    catalogued = _known(version, system, shown.get(traits.SCRIPT))
+    catalogued = _catalogued_prompts(version, system, shown.get(traits.SCRIPT))
     known = [prompt for prompt in catalogued if prompt.variable not in replaced]
     return Dialect(version, system, (*added, *known), shown)
 
 
-def _known(version: ExactRelease, system: str, script: str | None) -> list[Prompt]:
+def _catalogued_prompts(version: ExactRelease, system: str, script: str | None) -> list[Prompt]:
     """Return the catalogue's prompts of a version, corrected by what its script shows.
 
     A release candidate may lack a feature that the release has; a commit of a development branch
@@ -96,7 +96,7 @@ def _known(version: ExactRelease, system: str, script: str | None) -> list[Promp
         found.append(prompt.changed(optional=True) if unnamed else prompt)
         variables.add(prompt.variable)
     # With the prompts of other versions that the script has as well.
-    for prompt in catalogue.everything():
+    for prompt in catalogue.all_prompts():
         fits = prompt.system in {"any", system} and prompt not in prompts
         if fits and prompt.asked and prompt.variable in asked:
             changes: dict[str, object] = {"optional": True}

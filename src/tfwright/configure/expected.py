@@ -63,12 +63,12 @@ def system(recipe: Recipe) -> str:
     return platform.system() if recipe.host.system == "any" else recipe.host.system
 
 
-def insist_on_answers(interview: Interview) -> None:
+def check_answers(interview: Interview) -> None:
     """Raise RecipeError for answers that cannot be meant, or for questions without an answer."""
     # A harmless fault changes nothing in the wheel; `remarks` reports it.
     serious = [fault for fault in validation.faults(interview) if not fault.harmless]
     found = [(str(fault), fault.remedy) for fault in serious]
-    if missing := lacking(interview):
+    if missing := unanswered_error(interview):
         if not found:
             raise missing
         # Both at once: after a correction nothing else should come to light.
@@ -84,7 +84,7 @@ def insist_on_answers(interview: Interview) -> None:
         )
 
 
-def lacking(interview: Interview) -> RecipeError | None:
+def unanswered_error(interview: Interview) -> RecipeError | None:
     """Return the error for questions without an answer; None if there are none.
 
     A question that depends on an answer with a fault is not counted yet.
@@ -99,7 +99,7 @@ def lacking(interview: Interview) -> RecipeError | None:
         return None
     from tfwright.configure import answering
 
-    return answering.missing(prompts)
+    return answering.missing_answers(prompts)
 
 
 def remarks(interview: Interview) -> list[str]:
@@ -120,11 +120,11 @@ def render(interview: Interview, table: ConfigureTable) -> str | None:
     # Nothing is known of what such a program writes until somebody has recorded it.
     if not changes.lines:
         return None
-    recorded = bazelrc.filled("\n".join(changes.lines), places)
+    recorded = bazelrc.fill_places("\n".join(changes.lines), places)
     return bazelrc.amended(recorded, changes.adds, changes.omits, places)
 
 
-def written_in(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:
+def written_files(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:
     """Return the paths, in the tree, of the files that ./configure writes for Bazel."""
     from tfwright.configure import bazelrc
 
@@ -134,4 +134,4 @@ def written_in(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:
     if dialect.own:
         return (".bazelrc",)
     own_file = dialect.traits["own_bazelrc"]
-    return bazelrc.written_in(dialect.release, own_file=own_file)
+    return bazelrc.written_files(dialect.release, own_file=own_file)

@@ -56,18 +56,18 @@ class ConfigureProgram:
     @property
     def written(self) -> tuple[Path, ...]:
         """The files that it writes for Bazel; the first one is that which the build reads."""
-        names = expected.written_in(self.recipe.configure, self.interview.dialect)
+        names = expected.written_files(self.recipe.configure, self.interview.dialect)
         return tuple(self.tree / name for name in names)
 
     @contextmanager
-    def answered(self, answerer: Answerer) -> Iterator[None]:
+    def run_answered(self, answerer: Answerer) -> Iterator[None]:
         """Run it to its end, with answers; the block then looks at what it wrote.
 
         Of that nothing is left of an earlier run, and nothing stays if it, or the block, fails.
         Raises RecipeError or ToolError.
         """
-        self._insist_on_program()
-        self._put_programs()
+        self._check_program()
+        self._write_programs()
         self.remove()
         try:
             self._run(answerer)
@@ -83,7 +83,9 @@ class ConfigureProgram:
         # A script that runs out of answers may still end with 0, and write nothing.
         if spoken.status != 0 or not all(path.is_file() for path in self.written):
             # Which of its messages mean the recipe and which the host is known there.
-            raise failures.explained(spoken, self.command, self.log, self.recipe, answerer.asked)
+            raise failures.failure_error(
+                spoken, self.command, self.log, self.recipe, answerer.asked
+            )
 
     def remove(self) -> None:
         """Remove what it wrote."""
@@ -108,7 +110,7 @@ class ConfigureProgram:
             texts.append(files.text(path))
         return "\n".join(texts)
 
-    def _insist_on_program(self) -> None:
+    def _check_program(self) -> None:
         """Insist that the tree has the program, and name what it has instead."""
         name = self.recipe.configure.program
         path = self.tree / name
@@ -128,7 +130,7 @@ class ConfigureProgram:
                     remedy="Add a patch to the recipe that replaces them by plain line ends.",
                 )
 
-    def _put_programs(self) -> None:
+    def _write_programs(self) -> None:
         """Put `bazel`, `python` and `pip` under these very names into the directory for PATH.
 
         Scripts and no links: a venv's Python that is started through a link does not find its venv.

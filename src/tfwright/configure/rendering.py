@@ -25,7 +25,7 @@ def render(interview: Interview) -> str:
     the ./configure of this commit wants, and no release that calls itself so.
     """
     dialect = interview.dialect
-    written = settled(interview)
+    written = written_answers(interview)
     features = [
         (prompt.feature, prompt.variable)
         for prompt in dialect.prompts
@@ -54,18 +54,20 @@ def render(interview: Interview) -> str:
         ) from fault
 
 
-def settled(interview: Interview) -> dict[str, Answer]:
+def written_answers(interview: Interview) -> dict[str, Answer]:
     """Return the answers as the version writes them: it cuts versions and follows links."""
-    settling = _Settling(interview)
+    writer = _AnswerWriter(interview)
     answers = {
-        variable: settling.settle(variable, value) if isinstance(value, str) and value else value
+        variable: writer.written_value(variable, value)
+        if isinstance(value, str) and value
+        else value
         for variable, value in interview.answers.items()
     }
     # After the others: where a library lies depends on its version, which may have been cut.
     if "TENSORRT_INSTALL_PATH" in answers:
-        answers["TENSORRT_INSTALL_PATH"] = settling.library_folder(answers)
-    if settling.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:
-        answers["NCCL_INSTALL_PATH"] = settling.nccl_folder(answers)
+        answers["TENSORRT_INSTALL_PATH"] = writer.library_folder(answers)
+    if writer.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:
+        answers["NCCL_INSTALL_PATH"] = writer.nccl_folder(answers)
     return answers
 
 
@@ -75,7 +77,7 @@ _NCCL_FOLDERS = ("lib", "lib64", "lib/powerpc64le-linux-gnu", "lib/x86_64-linux-
 """Where configure looks for NCCL's library, in this order."""
 
 
-class _Settling:
+class _AnswerWriter:
     """What one ./configure makes of single answers."""
 
     def __init__(self, interview: Interview) -> None:
@@ -84,7 +86,7 @@ class _Settling:
         # Links of another system cannot be followed here.
         self.follows = dialect.system == platform.system()
 
-    def settle(self, variable: str, value: str) -> str:
+    def written_value(self, variable: str, value: str) -> str:
         traits = self.traits
         # 1.7 to 1.13 cut versions: CUDA to two numbers, cuDNN to one.
         if traits["versions_cut"] and variable in _KEPT_PARTS:
@@ -98,9 +100,13 @@ class _Settling:
             separator = "," if "," in value or not traits["system_libs_by_blanks"] else None
             return ",".join(sorted(value.split(separator)))
         is_path = value.startswith(("/", "~"))
-        return _led_to(value) if is_path and self.follows and self._led(variable, value) else value
+        return (
+            _resolved(value)
+            if is_path and self.follows and self._follows_links(variable, value)
+            else value
+        )
 
-    def _led(self, variable: str, path: str) -> bool:
+    def _follows_links(self, variable: str, path: str) -> bool:
         """Say whether the version writes what the links of a path lead to, instead of the path."""
         traits = self.traits
         match variable:
@@ -149,7 +155,7 @@ def _cut(version: str, parts: int) -> str:
     return ".".join([*version.split("."), *["0"] * parts][:parts])
 
 
-def _led_to(path: str) -> str:
+def _resolved(path: str) -> str:
     """Return what the links of a path lead to: in the container, if ./configure runs in one."""
     # configure itself calls these two, and pathlib treats '..' in another way.
     home = os.path.expanduser(path)  # noqa: PTH111
@@ -164,7 +170,7 @@ def _is_link(path: str) -> bool:
     return Path(path).is_symlink()
 
 
-def exported(interview: Interview) -> dict[str, str]:
+def exported_answers(interview: Interview) -> dict[str, str]:
     """Return the answers that a build needs in its environment, because no file carries them.
 
     0.10 to 1.1 export what the CUDA and OpenCL questions were answered with, and their

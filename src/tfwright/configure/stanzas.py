@@ -59,7 +59,7 @@ def table(question: str, variable: str, *, yes_no: bool) -> list[str]:
     return [
         "[[configure.prompts]]",
         f'variable = "{variable}"',
-        f"question = {json.dumps(matched(question), ensure_ascii=False)}",
+        f"question = {json.dumps(question_pattern(question), ensure_ascii=False)}",
         *kind,
     ]
 
@@ -71,12 +71,12 @@ def question_in(text: str) -> str:
     for number in range(1, min(len(lines), MOST_LINES) + 1):
         question = "\n".join(lines[-number:])
         # "? " or "> " alone would be found at the end of any question.
-        if len(re.sub(r"\W", "", matched(question))) >= FEWEST_LETTERS:
+        if len(re.sub(r"\W", "", question_pattern(question))) >= FEWEST_LETTERS:
             break
     return question + text[len(text.rstrip("\n")) :]
 
 
-def matched(question: str) -> str:
+def question_pattern(question: str) -> str:
     """Return a question as a recipe can hold it: asterisks for what differs, or cannot be typed."""
     # The default is often a path of this host.
     text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
@@ -103,10 +103,10 @@ def variable_in(script: str, question: str) -> str:
     # Colours stand in a script as \x1b and the like; the words between them are plain.
     plain = max(_ESCAPE.sub("*", words).split("*"), key=len).strip()
     searched = [words, plain] if len(plain) >= FEWEST_LETTERS else [words]
-    return next(filter(None, (_named_before(script, text) for text in searched)), "")
+    return next(filter(None, (_variable_before(script, text) for text in searched)), "")
 
 
-def _named_before(script: str, words: str) -> str:
+def _variable_before(script: str, words: str) -> str:
     # configure.py calls set_build_var(environ_cp, 'TF_NEED_X', 'words', ...): variable, then words.
     for found in re.finditer(re.escape(words), script):
         named = re.findall(r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:])
@@ -121,7 +121,7 @@ def variable_of(question: str) -> str:
 
     TensorFlow names most variables after the feature that the question names.
     """
-    known = catalogue.matching(question, catalogue.everything())
+    known = catalogue.match_question(question, catalogue.all_prompts())
     if known:
         return known.variable
     plain = _ESCAPE.sub("", question)

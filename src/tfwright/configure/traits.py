@@ -27,7 +27,7 @@ def are_of_tensorflow(scripts: Scripts) -> bool:
 def scripts_in(tree: Path) -> Scripts:
     """Return the files of a tree that show what its ./configure asks and writes."""
     # By name only: what a script of the tree says is read, and nothing of it runs.
-    found = {name: tree / name for name in files()}
+    found = {name: tree / name for name in files_with_signs()}
     return {
         name: path.read_text("utf-8", "replace")
         for name, path in found.items()
@@ -64,14 +64,14 @@ class TraitTable(Table):
 
 
 @lru_cache
-def everything() -> tuple[Trait, ...]:
+def all_traits() -> tuple[Trait, ...]:
     """Return all entries of the table."""
     return load(FILE, TraitTable).trait
 
 
-def files() -> tuple[str, ...]:
+def files_with_signs() -> tuple[str, ...]:
     """Return the paths, in a tree, of the files that hold signs."""
-    return tuple(dict.fromkeys(trait.file for trait in everything()))
+    return tuple(dict.fromkeys(trait.file for trait in all_traits()))
 
 
 def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
@@ -81,12 +81,12 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
     the recipe, may have changed the script.
     """
     traits = dict[str, bool]()
-    for trait in everything():
+    for trait in all_traits():
         # The entries of a trait are read in order, so a narrow range comes after the wide one.
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds
-    for trait in everything() if are_of_tensorflow(scripts) else ():
+    for trait in all_traits() if are_of_tensorflow(scripts) else ():
         if trait.sign and trait.file in scripts:
             found = re.search(trait.sign, scripts[trait.file], re.MULTILINE)
             traits[trait.name] = found is not None

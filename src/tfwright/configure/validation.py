@@ -48,7 +48,7 @@ def faults(interview: Interview) -> list[AnswerFault]:
     for variable, answer in interview.answers.items():
         # The host adds them for every release: the recipe cannot be blamed for them.
         if variable not in FROM_THE_HOST:
-            found += _of_answer(interview, variable, answer)
+            found += _answer_faults(interview, variable, answer)
     dialect, answers = interview.dialect, interview.answers
     # Two GPU platforms at once are refused by configure, after all its questions. ROCm came with
     # 1.12; before, OpenCL and CUDA could be answered yes together.
@@ -64,32 +64,32 @@ def faults(interview: Interview) -> list[AnswerFault]:
     return found
 
 
-def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
+def _answer_faults(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
     dialect = interview.dialect
     prompts = [prompt for prompt in dialect.prompts if prompt.variable == variable]
     if variable in RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
         yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
     if prompts:
-        yield from _of_value(interview, prompts[0], answer)
+        yield from _value_faults(interview, prompts[0], answer)
         if not any(prompt.applies(interview.answers) for prompt in prompts):
             what = f"{dialect} asks for it only with {prompts[0].when}"
             remedy = f"Remove {variable} from the recipe, or answer what it depends on."
             yield AnswerFault(variable, what, remedy, harmless=answer is not True)
     elif not dialect.own:
-        yield _not_asked(interview, variable, answer)
+        yield _fault_not_asked(interview, variable, answer)
 
 
-def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFault:
+def _fault_not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFault:
     """Say of a variable that this version does not read what is known of it elsewhere."""
     dialect = interview.dialect
     known = catalogue.of_variable(variable)
     if not known:
-        return _unheard_of(interview, variable)
+        return _fault_unknown(interview, variable)
     if any(prompt.belongs_to(dialect.version, dialect.system) for prompt in known):
         what = f"the ./configure of this commit, unlike others of {dialect}, does not ask for it"
     else:
-        what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
+        what = f"{dialect} on {dialect.system} does not ask for it ({_releases_that_ask(known)})"
     # A no that the release ignores is a lie only if the feature is built in: 1.12 dropped the
     # questions for GCP, HDFS, AWS and Kafka, and built them in.
     became = catalogue.afterwards(variable, dialect.version)
@@ -100,7 +100,7 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
     return AnswerFault(variable, what, f"Remove {variable} from the recipe.", harmless, now)
 
 
-def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
+def _fault_unknown(interview: Interview, variable: str) -> AnswerFault:
     if variable in HERMETIC_PYTHON_NAMES:
         what = f"Bazel reads it, and no ./configure of {interview.dialect}"
         flag = f"--repo_env={variable}=VERSION"
@@ -118,7 +118,7 @@ def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
     return AnswerFault(variable, what, remedy)
 
 
-def _asked_by(prompts: list[Prompt]) -> str:
+def _releases_that_ask(prompts: list[Prompt]) -> str:
     """Say which releases ask, in lines: ``1.4 to 1.9 did``."""
     spans = list[tuple[Release, Release]]()
     # A question is catalogued once for each wording; a reader only wants to know when it
@@ -151,7 +151,7 @@ NEVER = Release(99, 0)
 """The end of a range in the catalogue that has none."""
 
 
-def _of_value(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[AnswerFault]:
+def _value_faults(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[AnswerFault]:
     """Judge one answer by what its prompt takes."""
     if prompt.yes_no:
         # A text that is not empty would count as a yes, even "no".
@@ -173,16 +173,16 @@ def _of_value(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[
             f'Write the value that you want: {prompt.variable} = "...".',
         )
     elif answer:
-        yield from _of_text(interview, prompt, answer)
+        yield from _text_faults(interview, prompt, answer)
 
 
-def _of_text(interview: Interview, prompt: Prompt, text: str) -> Iterator[AnswerFault]:
+def _text_faults(interview: Interview, prompt: Prompt, text: str) -> Iterator[AnswerFault]:
     what = {
-        "version": _version,
-        "capabilities": _capabilities,
-        "flags": _flags,
-        "word": _word,
-        "any": _quotable,
+        "version": _version_fault,
+        "capabilities": _capability_fault,
+        "flags": _flag_fault,
+        "word": _word_fault,
+        "any": _quote_fault,
     }[prompt.takes](interview, text)
     if what:
         yield AnswerFault(prompt.variable, *what)
@@ -194,7 +194,7 @@ def _of_text(interview: Interview, prompt: Prompt, text: str) -> Iterator[Answer
         )
 
 
-def _quotable(interview: Interview, text: str) -> tuple[str, str] | None:
+def _quote_fault(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse what ends the quotes that configure writes around a text for Bazel."""
     # What another repository writes is not known.
     found = None if interview.dialect.own else re.search(r'["\\]', text)
@@ -204,7 +204,7 @@ def _quotable(interview: Interview, text: str) -> tuple[str, str] | None:
     return what, "Use a path without this character, such as a link to it."
 
 
-def _word(_interview: Interview, text: str) -> tuple[str, str] | None:
+def _word_fault(_interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse what Bazel takes apart: configure writes these texts without quotes."""
     found = re.search(r"[\s\"'#\\]", text)
     if found is None:
@@ -213,13 +213,13 @@ def _word(_interview: Interview, text: str) -> tuple[str, str] | None:
     return what, "Use a path without this character, such as a link to it."
 
 
-def _version(_interview: Interview, text: str) -> tuple[str, str] | None:
+def _version_fault(_interview: Interview, text: str) -> tuple[str, str] | None:
     if re.fullmatch(r"\d+(\.\d+)*", text):
         return None
     return f"{text!r} is not a version", "Write numbers with dots, such as 10.1."
 
 
-def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
+def _capability_fault(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse what configure refuses, crashes on, or takes for something else."""
     traits = interview.dialect.traits
     release = interview.dialect.release
@@ -245,7 +245,7 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
 OLDEST_CAPABILITY = 3
 
 
-def _flags(interview: Interview, text: str) -> tuple[str, str] | None:
+def _flag_fault(interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
     script = not interview.dialect.own and interview.dialect.release < Release(1, 4)
     # As configure does; Bazel then reads each word of the file by the shell's rules.

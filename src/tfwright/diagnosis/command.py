@@ -23,6 +23,6 @@ def diagnose(_: Context, log: str) -> Shown:
 
     found = reader.diagnose(str(required_file(log, "diagnose")), Terminal())
     reports = host_file.read().build_out / "reports"
-    shown = partial(page.show_diagnosis, report=page.report(found, log, reports))
+    shown = partial(page.show_diagnosis, report=page.write_report(found, log, reports))
     # So that a script can tell known failures from new ones.
     return Answer(found, shown, page.diagnosis_data, status=0 if found.recognised else 1)

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import accumulate
 
 from tfwright.diagnosis.facts import Facts
-from tfwright.diagnosis.families import Family, Rank, everything, rule
+from tfwright.diagnosis.families import Family, Rank, all_families, rule
 from tfwright.diagnosis.log import Line, both_ends
 
 MOST_COMPLAINTS = 6000
@@ -77,34 +77,34 @@ def find(lines: Sequence[Line], shown: Facts) -> list[Complaint]:
     """
     # Long logs repeat themselves: each different text is judged once.
     texts = list(dict.fromkeys(line.message for line in lines))
-    hits = both_ends(sorted(_hits(texts).items()), MOST_COMPLAINTS)
+    hits = both_ends(sorted(_stems_in(texts).items()), MOST_COMPLAINTS)
     judged = {texts[number]: _judge(texts[number], stems, shown) for number, stems in hits}
     found = []
     for at, line in enumerate(lines):
         if known := judged.get(line.message, ()):
             family = known[0].family
-            excused = family.rank != "harmless" or shown.excuse(family)
+            excused = family.rank != "harmless" or shown.excuses(family)
             found.append(Complaint(at, known, family.rank if excused else "weak"))
     return found
 
 
 @cache
-def _index() -> Mapping[str, tuple[int, ...]]:
+def _families_by_text() -> Mapping[str, tuple[int, ...]]:
     """Return the texts to look for, each with the numbers of the families that may then match."""
     index: dict[str, list[int]] = {}
-    for number, family in enumerate(everything()):
+    for number, family in enumerate(all_families()):
         for literal in family.literals:
             stem = next((stem for stem in _STEMS if stem in literal), literal)
             index.setdefault(stem, []).append(number)
     return {stem: tuple(dict.fromkeys(numbers)) for stem, numbers in index.items()}
 
 
-def _hits(texts: Sequence[str]) -> dict[int, list[str]]:
+def _stems_in(texts: Sequence[str]) -> dict[int, list[str]]:
     """Return which texts hold which of the stems that families require."""
     whole = "\n".join(texts)
     starts = [0, *accumulate(len(text) + 1 for text in texts)]
     found: dict[int, list[str]] = {}
-    for stem in _index():
+    for stem in _families_by_text():
         at = whole.find(stem)
         while at >= 0:
             line = bisect_right(starts, at) - 1
@@ -119,15 +119,15 @@ def _judge(line: str, stems: Iterable[str], shown: Facts) -> Judged:
     severity = logged and (logged["old"] or logged["new"])
     quoting = not logged and (rule("quoting").match(line) or rule("command").match(line))
     remark = bool(rule("remark").match(line) or quoting or severity in {"I", "W"})
-    numbers = {number for stem in stems for number in _index()[stem]}
+    numbers = {number for stem in stems for number in _families_by_text()[stem]}
     # Most lines of a long log are remarks, and few families expect one.
-    return _readings(line, numbers & _of_remarks() if remark else numbers, shown)
+    return _readings(line, numbers & _remark_families() if remark else numbers, shown)
 
 
 @cache
-def _of_remarks() -> frozenset[int]:
+def _remark_families() -> frozenset[int]:
     """Return the numbers of the families that speak of information and warnings."""
-    return frozenset(number for number, family in enumerate(everything()) if family.remark)
+    return frozenset(number for number, family in enumerate(all_families()) if family.remark)
 
 
 def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
@@ -141,7 +141,7 @@ def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
     whole = foreign == _FOREIGN["nccl"]
     refinement = general = weak = None
     for number in sorted(numbers):
-        family = everything()[number]
+        family = all_families()[number]
         vague = family.rank in {"weak", "hint"}
         if (family.sample and refinement) or (vague and weak):
             continue
@@ -153,7 +153,7 @@ def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
         # What a fact rules out says nothing of a line, but hides it from more general families; a
         # particular failure, or a harmless line of one system, leaves its place to the next one.
         passes = family.sample or family.rank == "harmless"
-        if parameters is None or (passes and not shown.allow(family)):
+        if parameters is None or (passes and not shown.allows(family)):
             continue
         reading = Recognition(family, parameters)
         if family.sample:
@@ -166,4 +166,4 @@ def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
     # What any program may say adds nothing to what this tool says.
     family_reading = general or (None if refinement else weak)
     readings = (refinement, family_reading)
-    return tuple(reading for reading in readings if reading and shown.allow(reading.family))
+    return tuple(reading for reading in readings if reading and shown.allows(reading.family))

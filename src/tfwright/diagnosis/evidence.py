@@ -29,7 +29,9 @@ _OF_ANYTHING = ("host-", "link-", "load-")
 """Families that are sometimes about CUDA: its toolkit and driver say nothing of other libraries."""
 
 
-def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def visible_evidence(
+    family: Family, place: Path, parameters: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
     """Return what can be seen here of a family's cause.
 
     `place` is where the build writes. Of the parameters, an absolute path is looked at. A log of
@@ -59,11 +61,11 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
             if path.startswith("/") and not path.startswith("//") and " " not in path:
                 # A directory that this user may not read proves nothing.
                 with suppress(OSError):
-                    seen.append(_path(Path(path)))
+                    seen.append(_path_state(Path(path)))
     return tuple(text for text in dict.fromkeys((*seen, *shown)) if text)
 
 
-def _path(path: Path) -> str:
+def _path_state(path: Path) -> str:
     """Say that a file is not there, and which of its versions are."""
     # First, since exists() is false for a dangling link too.
     if path.is_symlink() and not path.exists():

@@ -63,15 +63,15 @@ class Facts:
     training: bool = False
     """Whether the log is of a program that trains a model, and not of a build."""
 
-    def allow(self, family: Family) -> bool:
+    def allows(self, family: Family) -> bool:
         """Say whether no fact rules the family out."""
         return all(self._holds(need) is not False for need in family.needs)
 
-    def prove(self, family: Family) -> bool:
+    def proves(self, family: Family) -> bool:
         """Say whether every fact that the family depends on is known to hold."""
         return all(self._holds(need) for need in family.needs)
 
-    def excuse(self, family: Family) -> bool:
+    def excuses(self, family: Family) -> bool:
         """Say whether a harmless line of the family is harmless in this build."""
         return not (family.unless and self._holds(family.unless))
 
@@ -95,7 +95,7 @@ class Facts:
         return self.system == need if self.system else None
 
 
-def of(texts: Sequence[str]) -> Facts:
+def read_facts(texts: Sequence[str]) -> Facts:
     """Return the facts that some lines show."""
     text = "\n".join((*texts[:_MOST], *texts[_MOST:][-_MOST:]))
     read: dict[str, Any] = {name: bool(rule(name).search(text)) for name in FLAGS}

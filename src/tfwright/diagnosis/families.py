@@ -76,7 +76,7 @@ _STOP = re.compile(r"(?:[:,;]|(?<!\.)\.)+$")
 """The end of a sentence, which does not belong to a name; the three stops of an ellipsis stay."""
 
 
-def _bounded(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     """Refuse an invalid regular expression, and one that repeats a group without a bound."""
     # In a character class, brackets and repetition signs are plain characters.
     plain = _CLASS.sub("[]", pattern)
@@ -88,7 +88,7 @@ def _bounded(pattern: str) -> str:
     except re.error as fault:
         raise ValueError(f"not a regular expression: {fault}") from fault
     # The search for literals is what makes reading a large log fast.
-    if not required(pattern):
+    if not required_texts(pattern):
         raise ValueError("a pattern needs a literal of two characters that every match contains")
     return pattern
 
@@ -100,7 +100,7 @@ class Family(Table):
     stage: Literal["configure", "fetch", "source", "compile", "package", "verify", "any"] = "any"
     retry: Retry = "no"
     rank: Rank = "root"
-    pattern: Annotated[str, AfterValidator(_bounded)]
+    pattern: Annotated[str, AfterValidator(_check_pattern)]
     """A regular expression on one line of text; named groups are the parameters."""
     sample: Line = ""
     cause: Line
@@ -147,7 +147,7 @@ class Family(Table):
     @cached_property
     def literals(self) -> tuple[str, ...]:
         """Texts of which every matching line contains at least one."""
-        return required(self.pattern)
+        return required_texts(self.pattern)
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ class Family(Table):
         if found is None:
             return None
         parameters: dict[str, str] = {}
-        complete(parameters, found, _plain)
+        add_groups(parameters, found, _without_stop)
         return parameters
 
     @property
@@ -174,7 +174,7 @@ class Family(Table):
         return frozenset(group.rstrip("0123456789") for group in groups)
 
 
-def complete(
+def add_groups(
     parameters: dict[str, str], found: re.Match[str], plain: Callable[[str], str] = str
 ) -> None:
     """Add what the groups of a match found, where nothing is known yet."""
@@ -184,7 +184,7 @@ def complete(
         parameters[name] = parameters.get(name) or plain(value or "")
 
 
-def _plain(value: str) -> str:
+def _without_stop(value: str) -> str:
     """Return a parameter as a sentence can hold it, without its own stop."""
     return _STOP.sub("", _REFERENCED.sub("", value.strip()))
 
@@ -217,7 +217,7 @@ def grammars() -> tuple[Family, ...]:
 
 
 @cache
-def everything() -> tuple[Family, ...]:
+def all_families() -> tuple[Family, ...]:
     """Return refinements and families in the order in which they are tried."""
     # Harmless lines first: a refinement or a family may match their words as well.
     quiet = tuple(family for family in grammars() if family.rank == "harmless")
@@ -226,9 +226,9 @@ def everything() -> tuple[Family, ...]:
 
 
 @cache
-def named(name: str) -> Family:
+def family_by_id(name: str) -> Family:
     """Return the family with an id."""
-    return next(family for family in everything() if family.id == name)
+    return next(family for family in all_families() if family.id == name)
 
 
 @cache
@@ -254,14 +254,14 @@ _TOKEN = re.compile(
 )
 
 
-def required(pattern: str) -> tuple[str, ...]:
+def required_texts(pattern: str) -> tuple[str, ...]:
     """Return literal texts of which every match of `pattern` contains one, or none at all.
 
     Python's `re` tries a pattern at every character. Looking for a fixed text first is a hundred
     times faster, and rules out nearly every line of a log.
     The best set is the one whose shortest text is longest: it stands in the fewest lines.
     """
-    choices = _choices(_parse(pattern))
+    choices = _text_choices(_parse(pattern))
     good = [texts for texts in choices if min(map(len, texts)) >= SHORTEST]
     return max(good, key=lambda texts: (min(map(len, texts)), -len(texts)), default=())
 
@@ -303,7 +303,7 @@ def _repeat(sequence: list[Node], *, optional: bool) -> None:
     sequence.append(None)
 
 
-def _choices(sequence: list[Node]) -> list[tuple[str, ...]]:
+def _text_choices(sequence: list[Node]) -> list[tuple[str, ...]]:
     """Return every set of texts of which a match of `sequence` contains one."""
     found: list[tuple[str, ...]] = []
     run = ""
@@ -315,17 +315,17 @@ def _choices(sequence: list[Node]) -> list[tuple[str, ...]]:
             found.append((run,))
         run = ""
         if isinstance(node, tuple):
-            found += _of_alternatives(node)
+            found += _alternative_texts(node)
         elif isinstance(node, list):
-            found += _choices(node)
+            found += _text_choices(node)
     return found
 
 
-def _of_alternatives(branches: tuple[Node, ...]) -> list[tuple[str, ...]]:
+def _alternative_texts(branches: tuple[Node, ...]) -> list[tuple[str, ...]]:
     """Return the one set that has the best text of each branch; none if a branch has no text."""
     texts: list[str] = []
     for branch in branches:
-        choices = _choices(branch) if isinstance(branch, list) else []
+        choices = _text_choices(branch) if isinstance(branch, list) else []
         if not choices:
             return []
         texts += max(choices, key=lambda choice: min(map(len, choice)))

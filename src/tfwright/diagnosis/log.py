@@ -134,7 +134,7 @@ def read(stream: LogStream) -> Log:
             left -= 1
     last = kept[-1].number if kept else -1
     pieces = [*kept, *(piece for piece in edge if piece.number > last)]
-    return Log([line for piece in pieces for line in _lines(piece)], count)
+    return Log([line for piece in pieces for line in _split_lines(piece)], count)
 
 
 def _pieces(stream: LogStream) -> Iterator[Piece]:
@@ -157,7 +157,7 @@ def _pieces(stream: LogStream) -> Iterator[Piece]:
         line += data.count(b"\n")
 
 
-def _lines(piece: Piece) -> Iterator[Line]:
+def _split_lines(piece: Piece) -> Iterator[Line]:
     """Return the lines of a piece; what a progress bar wrote over itself becomes lines, too."""
     rows = piece.data.removesuffix(b"\n").split(b"\n")
     plain = piece.data.isascii() and not any(mark in piece.data for mark in _MARKS)
@@ -169,7 +169,7 @@ def _lines(piece: Piece) -> Iterator[Line]:
         parts = row.rstrip(b"\r").rsplit(b"\r", MOST_OVERWRITTEN)
         if len(parts) > MOST_OVERWRITTEN:
             del parts[0]
-        *overwritten, last = map(decoded, parts)
+        *overwritten, last = map(decode, parts)
         yield from (Line(number, text) for text in overwritten if text)
         yield Line(number, last)
 
@@ -181,7 +181,7 @@ def both_ends(items: Sequence[Item], most: int) -> Sequence[Item]:
     return [*items[: most // 2], *items[-most // 2 :]]
 
 
-def decoded(line: bytes) -> str:
+def decode(line: bytes) -> str:
     """Return one line as text of bounded length, without colours and control sequences."""
     text = line[:WIDEST].decode("utf-8", "replace")
     if "\x1b" in text:
@@ -203,7 +203,7 @@ def message_of(text: str) -> str:
     return f"ERROR: {text.lstrip()}" if rule("lost_mark").match(text) else text
 
 
-def shown(text: str, most: int = SHOWN) -> str:
+def shortened(text: str, most: int = SHOWN) -> str:
     """Return a line as it can be shown: of at most that many characters, and printable."""
     short = text[:most]
     # Asked of the whole first: most lines are printable, and a log has many.
@@ -219,7 +219,7 @@ def indent(text: str) -> int:
 
 
 @contextmanager
-def opened(name: str, listener: Listener) -> Iterator[LogStream]:
+def open_log(name: str, listener: Listener) -> Iterator[LogStream]:
     """Open a log, plain or packed; ``-`` is standard input.
 
     It reports how far it was read, once that takes a while. Raises RecipeError if it cannot be
@@ -227,9 +227,9 @@ def opened(name: str, listener: Listener) -> Iterator[LogStream]:
     """
     try:
         with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as raw:
-            watched = _Watched(name, raw, listener)
+            watched = _WatchedLog(name, raw, listener)
             yield watched
-            watched.end()
+            watched.report_end()
     except (OSError, EOFError, zlib.error) as fault:
         why = getattr(fault, "strerror", None) or fault
         remedy = "Name a log, plain or packed with gzip, or - for standard input."
@@ -238,7 +238,7 @@ def opened(name: str, listener: Listener) -> Iterator[LogStream]:
         raise RecipeError(f"{name} cannot be read: {why}", remedy=remedy) from fault
 
 
-class _Watched:
+class _WatchedLog:
     """A log that reports how far it was read, once that takes a while."""
 
     def __init__(self, name: str, raw: IO[bytes], listener: Listener) -> None:
@@ -272,6 +272,6 @@ class _Watched:
             )
         return data
 
-    def end(self) -> None:
+    def report_end(self) -> None:
         if self.done > LONG:
             self.listener.finished("diagnose", time.monotonic() - self.begun)

@@ -66,7 +66,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         print(report)
 
 
-def report(found: "Diagnosis", log: str, folder: Path) -> Path | None:
+def write_report(found: "Diagnosis", log: str, folder: Path) -> Path | None:
     """Write the report of an unknown error below `folder`.
 
     Returns None if the error is known, or if the log shows no error.
@@ -75,11 +75,11 @@ def report(found: "Diagnosis", log: str, folder: Path) -> Path | None:
         return None
     name = "standard input" if log == "-" else Path(log).name
     path = folder / f"{name.replace(' ', '-')}.md"
-    files.write(path, issue(found.first, name))
+    files.write(path, issue_text(found.first, name))
     return path
 
 
-def issue(excerpt: "Excerpt", log: str) -> str:
+def issue_text(excerpt: "Excerpt", log: str) -> str:
     """Return the report in Markdown; the home directory, which holds a name, is written as ~."""
     shown = "\n".join(excerpt.lines)
     parts = [
@@ -139,7 +139,7 @@ def tell_match(match: "Match", place: Path) -> None:
         for number, line in enumerate(lines):
             # To be copied: each stays whole, whatever the width.
             text.tell(f"{'' if number else name:<15}{line}", whole=True)
-    for shown in evidence.of(match.entry, place, match.parameters):
+    for shown in evidence.visible_evidence(match.entry, place, match.parameters):
         text.labelled("    here:", shown)
     if match.entry.links:
         text.labelled("    seen:", match.entry.links[0])

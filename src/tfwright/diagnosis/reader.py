@@ -13,8 +13,8 @@ from pathlib import Path
 from tfwright.diagnosis import complaints, facts, log, tables
 from tfwright.diagnosis.complaints import Complaint, Judged, Recognition
 from tfwright.diagnosis.facts import Facts
-from tfwright.diagnosis.families import Family, complete, named, rule
-from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, shown
+from tfwright.diagnosis.families import Family, add_groups, family_by_id, rule
+from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, shortened
 from tfwright.diagnosis.root import REACH, Search
 from tfwright.diagnosis.tables import Advice
 from tfwright.progress import SILENCE, Listener
@@ -140,11 +140,11 @@ def diagnose(name: str, listener: Listener = SILENCE) -> Diagnosis:
 
     Raises RecipeError if it cannot be read.
     """
-    with log.opened(name, listener) as stream:
+    with log.open_log(name, listener) as stream:
         return read(stream)
 
 
-def record(log: Path, start: int, *, killed: bool, died: bool) -> FailureRecord:
+def read_failure(log: Path, start: int, *, killed: bool, died: bool) -> FailureRecord:
     """Read what the last run wrote: the part of `log` from byte `start` on.
 
     Not everything leaves a line: `killed` says that the kernel killed programs meanwhile, `died`
@@ -156,7 +156,7 @@ def record(log: Path, start: int, *, killed: bool, died: bool) -> FailureRecord:
     match = next((match for match in found.matches if match.explains), None)
     # A line that says why counts for more than what the kernel counted, a general one for less.
     if (killed or died) and (match is None or match.entry.rank != "root"):
-        family = named(OUT_OF_MEMORY if killed else SERVER_DIED)
+        family = family_by_id(OUT_OF_MEMORY if killed else SERVER_DIED)
         advice = tables.advice(family, {})
         match = Match(family, 0, "", explains=True, certain=killed, advice=advice)
     return FailureRecord(found.first, match)
@@ -166,11 +166,11 @@ def read(stream: LogStream) -> Diagnosis:
     """Read a log to its end."""
     kept = log.read(stream)
     # Before the complaints: a fact of the build rules out causes of another platform.
-    known = facts.of([line.text for line in kept.lines])
+    known = facts.read_facts([line.text for line in kept.lines])
     around = _Surroundings(kept.lines, known)
     search = Search(kept.lines, complaints.find(kept.lines, known))
     root = search.root()
-    matches = around.explaining(root) if root else []
+    matches = around.matches_of_root(root) if root else []
     harmless: dict[str, Match] = {}
     said = "\n".join(
         ([kept.lines[root.at].message] if root else []) + [match.cause for match in matches]
@@ -194,13 +194,15 @@ def read(stream: LogStream) -> Diagnosis:
             if name not in seen and len(seen) <= MOST_MATCHES:
                 # Which package was compiled belongs to what its compiler says.
                 named = name in PACKAGE_BUILDS
-                matches += around.explaining(complaint) if named else [around.match(complaint)]
+                matches += around.matches_of_root(complaint) if named else [around.match(complaint)]
     return Diagnosis(
         first=around.excerpt(root) if root else None,
         matches=tuple(matches[:MOST_MATCHES]),
         harmless=tuple(harmless.values()),
         lines=kept.count,
-        ending=next((shown(said) for line in kept.lines[::-1] if (said := line.text.strip())), ""),
+        ending=next(
+            (shortened(said) for line in kept.lines[::-1] if (said := line.text.strip())), ""
+        ),
     )
 
 
@@ -241,7 +243,7 @@ class _Surroundings:
         # Versions are compared in pairs, which takes time: only for a sentence that says it.
         if "{conflict}" in entry.cause:
             below = self.lines[complaint.at + 1 : complaint.at + CONFLICT_LINES]
-            values["conflict"] = tables.conflicting("\n".join(each.text for each in below))
+            values["conflict"] = tables.conflicting_rows("\n".join(each.text for each in below))
         if "{official}" in entry.cause:
             asked = found.get("requirement", "")
             platform = "64-bit ARM" if known.arm else known.system
@@ -252,7 +254,7 @@ class _Surroundings:
             line=line.number,
             text=line.text,
             explains=family is not None,
-            certain=entry.certain and self.known.prove(entry),
+            certain=entry.certain and self.known.proves(entry),
             parameters=values,
             advice=tables.advice(entry, values),
         )
@@ -265,13 +267,15 @@ class _Surroundings:
                 return name
         return "unknown"
 
-    def explaining(self, root: Complaint) -> list[Match]:
+    def matches_of_root(self, root: Complaint) -> list[Match]:
         """Return what is known of the root, the most particular first."""
         matches = [
             self.match(
-                root, reading.family, self._completed(reading.family, reading.parameters, root.at)
+                root,
+                reading.family,
+                self._complete_parameters(reading.family, reading.parameters, root.at),
             )
-            for reading in self._of_speaker(root)
+            for reading in self._readings_by_speaker(root)
         ]
         # A particular failure without lines to type gets those of its family: a build that fails
         # shows the first match only.
@@ -280,7 +284,7 @@ class _Surroundings:
             matches[1] = replace(matches[1], advice=Advice())
         return matches
 
-    def _of_speaker(self, root: Complaint) -> Judged:
+    def _readings_by_speaker(self, root: Complaint) -> Judged:
         """Return the readings of the root, without Bazel's of what another tool says."""
         if not tables.look_up("foreign_speaker", self.speaker(root.at)):
             return root.readings
@@ -289,10 +293,14 @@ class _Surroundings:
             for each in root.readings
             if each.family.certain or not each.family.id.startswith("bazel-")
         )
-        general = Recognition(named("general-error"), {"message": self.lines[root.at].message})
+        general = Recognition(
+            family_by_id("general-error"), {"message": self.lines[root.at].message}
+        )
         return own or (general,)
 
-    def _completed(self, family: Family, found: Mapping[str, str], at: int) -> dict[str, str]:
+    def _complete_parameters(
+        self, family: Family, found: Mapping[str, str], at: int
+    ) -> dict[str, str]:
         """Complete the parameters of a reading from the lines around the root.
 
         Some tools name the symbol, or the header, on the line after their message; a traceback says
@@ -305,7 +313,7 @@ class _Surroundings:
         for pattern, around in ((family.detail_regex, below), (family.above_regex, above)):
             for line in around if pattern else ():
                 if pattern and (detail := pattern.search(line.text)):
-                    complete(parameters, detail)
+                    add_groups(parameters, detail)
         option = parameters.get("option") or parameters.get("config")
         if option and family.id.startswith("bazel-"):
             # With --announce_rc, Bazel shows a file on one line, and its options on the next.
@@ -338,11 +346,11 @@ class _Surroundings:
             text = ("… " if start else "") + text[start:]
         return Excerpt(
             line=line.number,
-            what=shown(text, SHOWN_OF_ROOT),
-            action=shown(action),
-            where=shown(own["where"] if own else where),
+            what=shortened(text, SHOWN_OF_ROOT),
+            action=shortened(action),
+            where=shortened(own["where"] if own else where),
             command=command,
-            lines=tuple(map(shown, following)),
+            lines=tuple(map(shortened, following)),
             last=line.number + len(following) - 1,
         )
 
@@ -351,7 +359,7 @@ class _Surroundings:
 
         Each is empty where the log does not say it.
         """
-        for place in self._near(at):
+        for place in self._report_lines(at):
             if reported := rule("failed_action").match(self.lines[place].message):
                 below = [line.text for line in self.lines[place : place + LONGEST_COMMAND]]
                 command = _COMMAND.search("\n".join(below))
@@ -359,7 +367,7 @@ class _Surroundings:
                 return reported["what"], reported["where"] or "", shown_command
         return "", "", ""
 
-    def _near(self, at: int) -> Iterator[int]:
+    def _report_lines(self, at: int) -> Iterator[int]:
         """Yield where Bazel may report the failed action: before what it printed, or after it."""
         for before in range(at, max(-1, at - REACH), -1):
             yield before

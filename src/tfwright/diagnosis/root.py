@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tfwright.diagnosis.complaints import Complaint, Recognition
-from tfwright.diagnosis.families import named, rule
+from tfwright.diagnosis.families import family_by_id, rule
 from tfwright.diagnosis.log import Line, indent
 
 REACH = 400
@@ -48,7 +48,7 @@ class Traceback:
     """The file of the innermost frame."""
 
 
-def _first(complaints: Sequence[Complaint], rank: str) -> Complaint | None:
+def _first_of_rank(complaints: Sequence[Complaint], rank: str) -> Complaint | None:
     # A program that complains in plain words goes on after most of them, but not after the last.
     ordered = reversed(complaints) if rank == "hint" else complaints
     return next((each for each in ordered if each.rank == rank), None)
@@ -60,26 +60,26 @@ class Search:
     def __init__(self, lines: Sequence[Line], found: Sequence[Complaint]) -> None:
         """Take out source that tracebacks quote, and what tools go on after."""
         self.lines = lines
-        self.complaints = self._with_tracebacks(found)
-        self.complaints = self._survivors()
+        self.complaints = self._apply_tracebacks(found)
+        self.complaints = self._relevant()
         self.real = [each for each in self.complaints if each.rank != "harmless"]
 
     def root(self) -> Complaint | None:
         """Return the complaint that the others follow from; None if nothing complains."""
-        action = _first(self.real, "wrapper")
-        found = self._before_any_action(action) or self._of_action(action)
+        action = _first_of_rank(self.real, "wrapper")
+        found = self._error_before_action(action) or self._error_of_action(action)
         # Without an action that failed, the first complaint nearest to a cause.
         for rank in ("root", "weak", "wrapper"):
-            found = found or _first(self.real, rank)
+            found = found or _first_of_rank(self.real, rank)
         end = [each for each in self.real if each.at >= len(self.lines) - NEAR_END]
-        found = found or _first(end, "hint") or _first(self.real, "summary")
+        found = found or _first_of_rank(end, "hint") or _first_of_rank(self.real, "summary")
         # Some only announce what the log says further down.
         for follow in (
             self._quoted_by_rule,
             self._first_of_several,
-            self._announced,
-            self._innermost,
-            self._warned_of,
+            self._announced_below,
+            self._innermost_cause,
+            self._warned_above,
         ):
             found = follow(found) if found else None
         return found
@@ -89,7 +89,7 @@ class Search:
 
     # What does not count
 
-    def _survivors(self) -> list[Complaint]:
+    def _relevant(self) -> list[Complaint]:
         """Return the complaints without those that a tool went on after, and then succeeded.
 
         ./configure looks for CUDA, fails and asks; pip fails to build a wheel and installs another
@@ -99,7 +99,7 @@ class Search:
         last = max(
             (at for at, line in enumerate(self.lines) if succeeded(line.message)), default=-1
         )
-        ignored = self._without_effect()
+        ignored = self._ignored_lines()
         # Where a module was only looked for: SWIG's module asks for the library by name first, and
         # loads it by path where that fails.
         ignored |= {
@@ -112,7 +112,7 @@ class Search:
                 for line in self.lines[missing.at + 1 : loaded.at]
             )
         }
-        passing = self._printed_again()
+        passing = self._repeated_lines()
         return [
             replace(complaint, rank="harmless") if complaint.at in passing else complaint
             for complaint in self.complaints
@@ -120,7 +120,7 @@ class Search:
             or (complaint.at not in ignored and (complaint.at > last or complaint.family.fatal))
         ]
 
-    def _without_effect(self) -> set[int]:
+    def _ignored_lines(self) -> set[int]:
         """Return the lines that a tool itself says it goes on after."""
         ignored: set[int] = set()
         for at, line in enumerate(self.lines):
@@ -137,21 +137,23 @@ class Search:
                 ignored.update((at, at + 1))
             elif text.startswith("Exception ignored in"):
                 # Python prints a traceback of something that it cleans up, and goes on.
-                traceback = self._traceback(at + 1) if _TRACEBACK in self._below(at) else None
+                traceback = (
+                    self._traceback_at(at + 1) if _TRACEBACK in self._next_line(at) else None
+                )
                 ignored.update(range(at, traceback.last + 1 if traceback else at + 1))
             elif "pip's dependency resolver does not currently take into account" in text:
-                ignored.update(self._while(at, rule("pip_conflict").match))
+                ignored.update(self._following_lines(at, rule("pip_conflict").match))
             elif rule("cmake_warning").match(text):
                 # A paragraph: indented, with empty lines between its lines.
-                ignored.update(self._while(at, re.compile(r"  |\s*$").match))
+                ignored.update(self._following_lines(at, re.compile(r"  |\s*$").match))
         return ignored
 
-    def _printed_again(self) -> set[int]:
+    def _repeated_lines(self) -> set[int]:
         """Return the lines of exceptions that are printed again and again, and raised nowhere."""
         passing: set[int] = set()
         for at, line in enumerate(self.lines):
             if at not in passing and rule("bare_exception").match(line.message):
-                repeated = self._while(at, line.text.__eq__)
+                repeated = self._following_lines(at, line.text.__eq__)
                 raised = at > 0 and self.lines[at - 1].text.startswith((" ", "\t"))
                 if len(repeated) > 1 and repeated.stop < len(self.lines) and not raised:
                     passing.update(repeated)
@@ -161,10 +163,10 @@ class Search:
             return set()
         return passing
 
-    def _below(self, at: int) -> str:
+    def _next_line(self, at: int) -> str:
         return self.lines[at + 1].text if at + 1 < len(self.lines) else ""
 
-    def _while(self, at: int, belongs: Callable[[str], object]) -> range:
+    def _following_lines(self, at: int, belongs: Callable[[str], object]) -> range:
         """Return a line and those directly below it that belong to it."""
         after = at + 1
         while after < len(self.lines) and belongs(self.lines[after].text):
@@ -173,7 +175,7 @@ class Search:
 
     # The failed action
 
-    def _before_any_action(self, action: Complaint | None) -> Complaint | None:
+    def _error_before_action(self, action: Complaint | None) -> Complaint | None:
         """Return the error by which Bazel itself stopped, where it comes before a failed action."""
         for complaint in self.real:
             if action is None or complaint.at >= action.at:
@@ -182,7 +184,7 @@ class Search:
                 return complaint
         return None
 
-    def _of_action(self, action: Complaint | None) -> Complaint | None:
+    def _error_of_action(self, action: Complaint | None) -> Complaint | None:
         """Return the first complaint of the action that `action` reports as failed."""
         if action is None:
             return None
@@ -199,7 +201,7 @@ class Search:
         for rank in ("root", "weak", "hint"):
             # Newer Bazels print the report above what the action said, older ones below it.
             for group in (within, before):
-                if found := _first(group, rank):
+                if found := _first_of_rank(group, rank):
                     return found
         return None
 
@@ -231,10 +233,10 @@ class Search:
                     return complaint
         return found
 
-    def _announced(self, found: Complaint) -> Complaint:
+    def _announced_below(self, found: Complaint) -> Complaint:
         """Return the line below, where `found` announces it, or it names itself as the cause."""
         text = self._text(found).rstrip()
-        announces = text.endswith(":") or self._below(found.at).startswith("caused by: ")
+        announces = text.endswith(":") or self._next_line(found.at).startswith("caused by: ")
         if found.family.rank != "weak" or not announces:
             return found
         # Keras names the op, and where the program made it, before it says what failed.
@@ -242,7 +244,7 @@ class Search:
         below = range(found.at + 1, found.at + 1 + reach)
         return next((each for each in self.real if each.at in below), found)
 
-    def _warned_of(self, found: Complaint) -> Complaint:
+    def _warned_above(self, found: Complaint) -> Complaint:
         """Return the line right above that is harmless where a program goes on, if it did not."""
         logged = rule("logged").match(self.lines[found.at].message)
         if found.family.rank == "weak" and logged and "F" in logged.groups():
@@ -251,13 +253,13 @@ class Search:
                     return replace(each, rank="root")
         return found
 
-    def _innermost(self, found: Complaint) -> Complaint:
+    def _innermost_cause(self, found: Complaint) -> Complaint:
         """Return what `found` was caused by, where it is an exception of Java that says less."""
         text = self._text(found)
         caused = text.startswith(_CAUSED_BY)
         if not caused and not rule("java_exception").search(text):
             return found
-        trace = self._while(found.at, rule("java_trace").match)[:REACH]
+        trace = self._following_lines(found.at, rule("java_trace").match)[:REACH]
         causes = [
             each
             for each in self.real
@@ -275,7 +277,7 @@ class Search:
 
     # Tracebacks
 
-    def _with_tracebacks(self, found: Sequence[Complaint]) -> list[Complaint]:
+    def _apply_tracebacks(self, found: Sequence[Complaint]) -> list[Complaint]:
         """Return the complaints as tracebacks change them.
 
         What a traceback quotes is source code. The exception that ends it is a complaint, whatever
@@ -284,16 +286,16 @@ class Search:
         at = {complaint.at: complaint for complaint in found}
         heads = [number for number, line in enumerate(self.lines) if _TRACEBACK in line.text]
         del heads[MOST_TRACEBACKS:-MOST_TRACEBACKS]
-        for traceback in filter(None, map(self._traceback, heads)):
+        for traceback in filter(None, map(self._traceback_at, heads)):
             for quoted in range(traceback.first, traceback.last):
                 inside = at.get(quoted)
                 # Bazel's report of a failed action does not quote source code, wherever it is.
                 if inside and inside.rank != "wrapper":
                     del at[quoted]
-            at[traceback.last] = self._ending(traceback, at.get(traceback.last))
+            at[traceback.last] = self._end_of_traceback(traceback, at.get(traceback.last))
         return [at[number] for number in sorted(at)]
 
-    def _traceback(self, at: int) -> Traceback | None:
+    def _traceback_at(self, at: int) -> Traceback | None:
         """Follow the traceback at `at`: its exception is indented less than its frames."""
         frames = 0
         file = ""
@@ -312,7 +314,7 @@ class Search:
                     return Traceback(at, after, file)
         return None
 
-    def _ending(self, traceback: Traceback, known: Complaint | None) -> Complaint:
+    def _end_of_traceback(self, traceback: Traceback, known: Complaint | None) -> Complaint:
         """Return the complaint that ends a traceback."""
         starlark = traceback.file.endswith(_STARLARK)
         if known and known.rank not in {"weak", "hint"}:
@@ -332,5 +334,5 @@ class Search:
         if exception and not starlark:
             parameters["exception"] = exception["exception"]
             parameters["message"] = exception["message"] or ""
-        family = named(_RULE_STOPPED if starlark else _EXCEPTION)
+        family = family_by_id(_RULE_STOPPED if starlark else _EXCEPTION)
         return Complaint(traceback.last, (Recognition(family, parameters),), "root")

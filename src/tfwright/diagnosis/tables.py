@@ -129,7 +129,7 @@ def nearest_version(choice: str) -> str:
     return " or ".join(lower[-1:] + higher[:1])
 
 
-def conflicting(rows: str) -> str:
+def conflicting_rows(rows: str) -> str:
     """Return the two rows that exclude each other; empty if none of pip's rows do.
 
     Each is "The user requested grpcio==1.27.2" or "tensorflow 2.4.0 depends on grpcio~=1.32.0".
@@ -246,7 +246,7 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
     return text.strip()
 
 
-def line(template: str, parameters: Mapping[str, str]) -> str:
+def copyable_line(template: str, parameters: Mapping[str, str]) -> str:
     """Return a line that people copy; empty if one of its places is.
 
     Parameters come from a log that anybody may have written: one that a shell or TOML could read
@@ -282,7 +282,7 @@ def advice(family: Family, parameters: Mapping[str, str]) -> Advice:
     """Return what a family advises, with the parameters of a log in place."""
 
     def filled(templates: tuple[str, ...]) -> tuple[str, ...]:
-        lines = [line(template, parameters) for template in templates]
+        lines = [copyable_line(template, parameters) for template in templates]
         return tuple(dict.fromkeys(text for text in lines if text and not text.startswith(foreign)))
 
     # The log shows its system where it does: a Mac has no packages of Debian's.

@@ -53,7 +53,7 @@ def change_since(revision: str) -> RecipeChange:
     Raises RecipeError if git does not know the revision here.
     """
     # Resolved first: what a person types must not become an option.
-    commit = _answer("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    commit = _git_or_empty("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if not commit:
         raise RecipeError(
             f"{revision!r} is not a revision of a git repository in {ROOT}",
@@ -61,14 +61,14 @@ def change_since(revision: str) -> RecipeChange:
             "shallow clone has few: run 'git fetch origin main', then --changed FETCH_HEAD.",
         )
     # Of a history that is cut off, git sees no common beginning.
-    left = _answer("merge-base", commit, "HEAD") or commit
+    left = _git_or_empty("merge-base", commit, "HEAD") or commit
     # Without renames, both names of a moved file are listed.
     differing = _git("diff", "-z", "--relative", "--name-only", "--no-renames", left, *_WITHIN)
     # A new recipe is looked at before it is committed.
     new = _git("ls-files", "-z", "--others", "--exclude-standard", *_WITHIN)
     files = tuple(filter(None, f"{differing}{new}".split("\0")))
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    changed.update(_using(files) if files else ())
+    changed.update(_recipes_using(files) if files else ())
     # A deleted recipe is among the changes, but cannot be planned or built.
     present = tuple(sorted(changed.intersection(recipes.names())))
     keys = tuple(change for name in present for change in _key_changes(left, name))
@@ -78,7 +78,7 @@ def change_since(revision: str) -> RecipeChange:
     return RecipeChange(present, keys, files, tuple(tests))
 
 
-def _using(files: Sequence[str]) -> Iterator[str]:
+def _recipes_using(files: Sequence[str]) -> Iterator[str]:
     """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives.
 
     One that does not load is among them: a file that is gone may be why.
@@ -113,7 +113,7 @@ class PlannedRecipe:
     """What changed since it was verified."""
 
 
-def planned(job: RecipeJob) -> PlannedRecipe:
+def plan_recipe(job: RecipeJob) -> PlannedRecipe:
     """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
     # What it notes is of one recipe among several.
     stages, findings = plans.plan(replace(job, listener=SILENCE))
@@ -131,7 +131,7 @@ def _git(*arguments: str) -> str:
     return program.run(command)
 
 
-def _answer(*arguments: str) -> str:
+def _git_or_empty(*arguments: str) -> str:
     try:
         return _git(*arguments).strip()
     except ToolError:
@@ -142,19 +142,19 @@ def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
     """Yield the keys and the resolved packages of a recipe that differ; comments do not count."""
     own = composing.file_of(ROOT / "recipes" / f"{name}.toml")
     # A recipe of an axis that is new, or gone, has the keys of another one.
-    keys = _differing(tree, own, _flat)
-    packages = _differing(tree, own.with_name(name + composing.PINS), _packages)
+    keys = _differing_values(tree, own, _flat_values)
+    packages = _differing_values(tree, own.with_name(name + composing.PINS), _package_versions)
     for key, (before, after) in {**keys, **packages}.items():
         yield KeyChange(name, key, before, after)
 
 
-def _differing(
+def _differing_values(
     tree: str, path: Path, flat: Callable[[_Document], dict[str, str]]
 ) -> dict[str, tuple[str, str]]:
     """Return what differs in a document between a revision and now, by key."""
     now = path.read_text("utf-8", "replace") if path.is_file() else ""
     found = []
-    for text in (_answer("show", f"{tree}:./{path.relative_to(ROOT)}"), now):
+    for text in (_git_or_empty("show", f"{tree}:./{path.relative_to(ROOT)}"), now):
         try:
             found.append(flat(tomllib.loads(text)))
         except (ValueError, RecursionError):
@@ -167,18 +167,18 @@ def _differing(
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _flat(table: _Document, prefix: str = "") -> dict[str, str]:
+def _flat_values(table: _Document, prefix: str = "") -> dict[str, str]:
     """Return the values of nested tables by dotted key."""
     flat: dict[str, str] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat_values(value, f"{prefix}{key}.")
         else:
             flat[prefix + key] = json.dumps(value, default=str)
     return flat
 
 
-def _packages(table: _Document) -> dict[str, str]:
+def _package_versions(table: _Document) -> dict[str, str]:
     """Return the versions of the packages in a document of them, by list and name."""
     return {
         f"{key}.{composing.project_name(line)}": line.partition("==")[2]

@@ -49,7 +49,7 @@ def lint(
     findings = linting.lint_all(names, host_file.read())
     if change and change.files:
         # A patch that no recipe names any more is one of no recipe.
-        findings = [*dict.fromkeys([*findings, *linting.among(recipes.names())])]
+        findings = [*dict.fromkeys([*findings, *linting.findings_among(recipes.names())])]
     serious = any(not finding.harmless for finding in findings)
     status = errors.RecipeError.exit_status if serious else 0
     if change:
@@ -57,7 +57,7 @@ def lint(
         for name in names:
             # The findings say what keeps another one from being planned.
             with suppress(errors.RecipeError):
-                plans.append(changes.planned(job_of(name)))
+                plans.append(changes.plan_recipe(job_of(name)))
         show = partial(page.show_review, plans=plans, findings=findings)
         more = {"plans": plans, "findings": findings}
         yield Answer(change, show, lambda change: {**vars(change), **more}, status)

@@ -143,7 +143,7 @@ def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
     """Return the findings for recipes, then those that only several of them together show."""
     # Recipes of one file share what is wrong with it.
     found = dict.fromkeys(finding for name in names for finding in lint(name, host_file))
-    return [*found, *among(names)]
+    return [*found, *findings_among(names)]
 
 
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
@@ -198,7 +198,7 @@ def gives_reasons(subject: Subject) -> Iterator[LintFinding]:
     """Find pins without a comment behind or above them: they cannot be judged later."""
     if subject.recipe.source.bundled:
         return
-    for number, text in without_reason(subject.text):
+    for number, text in lines_without_reason(subject.text):
         yield subject.finding(
             "reason",
             number,
@@ -207,7 +207,7 @@ def gives_reasons(subject: Subject) -> Iterator[LintFinding]:
         )
 
 
-def without_reason(text: str) -> list[tuple[int, str]]:
+def lines_without_reason(text: str) -> list[tuple[int, str]]:
     """Return number and text of the lines that pin something, with no comment behind or above.
 
     A comment above holds until the next blank line or table; one above a list, for the whole list.
@@ -220,13 +220,13 @@ def without_reason(text: str) -> list[tuple[int, str]]:
         if not line or line.startswith("["):
             covered = False
         covered = covered or line.startswith(("#", "reason = "))
-        if not (inside or covered) and _pins(line):
+        if not (inside or covered) and _is_pin(line):
             bare.append((number, line))
         inside = (inside or line.endswith("[")) and line != "]"
     return bare
 
 
-def _pins(line: str) -> bool:
+def _is_pin(line: str) -> bool:
     """Tell whether a line sets a key that pins something, without saying why on the same line."""
     key = _KEY.match(line)
     if not key or " # " in line:
@@ -303,7 +303,7 @@ def answers_configure(subject: Subject) -> Iterator[LintFinding]:
     for fault in validation.faults(interview):
         place = ("configure", "answers", fault.variable)
         yield subject.finding("answer", place, str(fault), fault.remedy)
-    if missing := expected.lacking(interview):
+    if missing := expected.unanswered_error(interview):
         yield subject.finding("unanswered", "configure.answers", missing.what, missing.remedy)
 
 
@@ -415,7 +415,7 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
     rcs = [texts[path] for path in configurations.BAZELRCS if path in texts]
     interview = expected.interview(recipe, HostFile())
     # Without an answer it is not known what ./configure defines.
-    if not rcs or expected.lacking(interview):
+    if not rcs or expected.unanswered_error(interview):
         return
     rendered = expected.render(interview, recipe.configure) or ""
     names = configurations.defined("\n".join((*rcs, rendered)))
@@ -722,7 +722,7 @@ RULES: Sequence[Rule] = (
 # Several recipes
 
 
-def among(names: Sequence[str]) -> list[LintFinding]:
+def findings_among(names: Sequence[str]) -> list[LintFinding]:
     """Return findings that no single recipe shows; only for all of recipes/ together."""
     # With a few recipes only, each patch of the others would look unused.
     if set(names) != set(recipes.names()):

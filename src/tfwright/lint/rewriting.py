@@ -69,7 +69,7 @@ def rewrite(name: str) -> list[Path]:
         old, text = recipes.read(name), path.read_text("utf-8")
     except RecipeError:
         return []
-    rewriting = _Rewriting(path, old, sections(text))
+    rewriting = _Rewriter(path, old, sections(text))
     rewriting.move_packages()
     rewriting.move_archives()
     rewriting.move_toolkit()
@@ -89,7 +89,7 @@ def rewrite(name: str) -> list[Path]:
             file.parent.mkdir(parents=True, exist_ok=True)
             toml_editing.write(file, content)
         try:
-            same = _meaning(recipes.read(name)) == _meaning(old)
+            same = _content(recipes.read(name)) == _content(old)
         except RecipeError:
             same = False
         if not same:
@@ -101,7 +101,7 @@ def rewrite(name: str) -> list[Path]:
     return [file for file, content in made.items() if content != before[file]]
 
 
-def _meaning(recipe: Recipe) -> dict[str, Any]:
+def _content(recipe: Recipe) -> dict[str, Any]:
     """Return what a recipe says; packages mean the same in any order."""
     values = recipe.model_dump()
     for name in ("host", "verify"):
@@ -119,7 +119,7 @@ def _comments(listed: str) -> Iterator[str]:
 
 
 @dataclass
-class _Rewriting:
+class _Rewriter:
     """A recipe's text in parts, of which some move into documents of their own."""
 
     path: Path
@@ -159,7 +159,7 @@ class _Rewriting:
             return
         old = self.old
         branch = old.name.split("-")[1] if "-" in old.name else old.name
-        name = self._kept(ARCHIVES, [branch, old.name], moved, old.fetch)
+        name = self._document_name(ARCHIVES, [branch, old.name], moved, old.fetch)
         count = len(old.fetch.substitutes)
         why = f"  # other sources of {count} archives whose servers are gone" if count else ""
         section = _Section("fetch", f'\n[fetch]\narchives = "{name}"{why}\n')
@@ -174,14 +174,16 @@ class _Rewriting:
         cuda, version = self.old.toolkit.cuda, self.old.host.cuda
         system = compatibility.debian_name(cuda.debian.suite if cuda and cuda.debian else "")
         stem = "-".join(filter(None, (f"cuda-{version}" if version else "cuda", system)))
-        name = self._kept(TOOLKITS, [stem, f"{stem}-{self.old.name}"], moved, self.old.toolkit)
+        name = self._document_name(
+            TOOLKITS, [stem, f"{stem}-{self.old.name}"], moved, self.old.toolkit
+        )
         # A key of the top has to stand above all tables.
         top, *rest = [part for part in self.parts if part not in moved]
         given = ", ".join(part for part, _ in self.old.toolkit.parts())
         line = f'toolkit = "{name}"  # {given}, by checksum'
         self.parts = [_Section("", f"{top.text.rstrip()}\n{line}\n"), *rest]
 
-    def _kept(
+    def _document_name(
         self, kind: str, names: Sequence[str], moved: Sequence[_Section], table: Table
     ) -> str:
         """Return the name of a document that says the same, or of a new one."""

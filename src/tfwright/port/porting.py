@@ -155,7 +155,7 @@ class _Porting:
 
     def configured(self, pins: Sequence[PortedPin]) -> PortedPin:
         """Run ./configure of the new tree with the patches that fit, where this host can."""
-        if missing := expected.lacking(expected.interview(self.new.recipe, HostFile())):
+        if missing := expected.unanswered_error(expected.interview(self.new.recipe, HostFile())):
             return PortedPin("tool", "./configure", "look", f"was not run: {missing.what}")
         kept = tuple(pin.name for pin in pins if pin.kind == "patch" and pin.state == "fits")
         # With the Bazel that this host has in place of the pinned one.

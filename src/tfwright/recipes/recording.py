@@ -60,7 +60,7 @@ class Recorder(Answerer):
         # An answer that was not accepted is asked for again; then a person has to correct it.
         if prompt and prompt.variable in given and prompt.variable not in self.asked:
             self.asked.append(prompt.variable)
-            return prompt.typed(given[prompt.variable])
+            return prompt.typed_line(given[prompt.variable])
         question = stanzas.question_in(text)
         choice = re.search(r"\[(y/n)\]", question, re.IGNORECASE)
         said = filter(str.strip, text.removesuffix(question).splitlines())
@@ -86,9 +86,9 @@ class Recorder(Answerer):
     def _variable(self, text: str, question: str) -> str:
         """Return the variable that the script reads the answer into, or else a guess."""
         # The same words again: the answer was not accepted.
-        wording = stanzas.matched(question)
+        wording = stanzas.question_pattern(question)
         for recorded in self.questions:
-            if stanzas.matched(recorded.text) == wording:
+            if stanzas.question_pattern(recorded.text) == wording:
                 return recorded.variable
         guess = stanzas.variable_in(self.script, question) or stanzas.variable_of(text)
         taken = {*self.asked, *(recorded.variable for recorded in self.questions)}

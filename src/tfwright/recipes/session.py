@@ -47,7 +47,7 @@ def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
         script = _script(tree.path, recipe.configure.program)
         recorder = Recorder(program.interview, ask=ask, script=script)
         try:
-            with program.answered(recorder):
+            with program.run_answered(recorder):
                 written = program.text()
         except (KeyboardInterrupt, TfwrightError):
             # A person typed these answers: the next run begins where this one stopped.

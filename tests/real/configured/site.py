@@ -59,7 +59,7 @@ class Site:
     @property
     def bazelrc(self) -> Path:
         """Where the result lies."""
-        return self.tree / bazelrc.name(self.release)
+        return self.tree / bazelrc.file_name(self.release)
 
     def toolkit(self) -> Path:
         """Simulate the CUDA that suits the release."""
@@ -129,7 +129,7 @@ class Site:
         recipe = self.recipe(answers, by, bazel)
         settings = {"build_out": self.folder / "build_out", "cuda": cuda}
         job = RecipeJob(recipe=recipe, host_file=HostFile.model_validate(settings))
-        expected.insist_on_answers(expected.interview(recipe, job.host_file))
+        expected.check_answers(expected.interview(recipe, job.host_file))
         job.places.home.mkdir(parents=True, exist_ok=True)
         facts = facts_of(self.python, system=self.system, glibc="", python=self.pinned.python)
         pinned = {"commit": self.pinned.commit, "epoch": 1}

@@ -193,7 +193,7 @@ def build(bazel: Invocation) -> BazelRun:
 
 def _failure_of(outcome: BazelRun, log: Path) -> FailureRecord:
     """Return what a run says of its failure, in a log that may hold earlier ones as well."""
-    return reader.record(log, outcome.start, killed=outcome.killed > 0, died=outcome.died)
+    return reader.read_failure(log, outcome.start, killed=outcome.killed > 0, died=outcome.died)
 
 
 def _report(listener: Listener, pace: Pace, progress: Progress) -> None:

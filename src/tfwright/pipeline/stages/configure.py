@@ -40,10 +40,10 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     program = prepared(job, recipe, host, inputs, tree)
     interview, bazelrc = program.interview, program.written[0]
     # Answers that cannot be meant are refused before a program of the tree runs.
-    expected.insist_on_answers(interview)
+    expected.check_answers(interview)
     rendered = expected.render(interview, recipe.configure)
     answerer = Answerer(interview)
-    with program.answered(answerer):
+    with program.run_answered(answerer):
         _check_answers_used(job, recipe, interview, answerer.asked)
         name = bazelrc.relative_to(tree.path)
         if rendered is None:
@@ -61,7 +61,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     made = Configured(
         bazelrc=Artefact.of(bazelrc),
         asked=tuple(answerer.asked),
-        exported=rendering.exported(interview),
+        exported=rendering.exported_answers(interview),
         written=tuple(map(Artefact.of, plain)),
         others=others,
         programs=Folder.of(job.places.programs),
@@ -303,7 +303,7 @@ def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> s
 
     # Without a tree the tables decide what this release writes.
     interview = expected.interview(recipe, host_file, _scripts(recipe, tree))
-    expected.insist_on_answers(interview)
+    expected.check_answers(interview)
     return expected.render(interview, recipe.configure) or ""
 
 
