@@ -77,7 +77,7 @@ def _tags(mirror: Path) -> dict[Release, str]:
 
 
 def _wanted(mirror: Path, tag: str) -> Sequence[WantedArchive]:
-    texts = GitRepository(mirror).texts(tag, patched_tree.relevant)
+    texts = GitRepository(mirror).texts(tag, patched_tree.is_relevant)
     return reach.wanted_archives(repositories.read(texts), {}, None)
 
 

@@ -117,7 +117,7 @@ def test_versions_in_logs_and_in_setup_py_are_left_out() -> None:
     deep = "(" * 20_000
     for text in (f"numpy=={LONG}", f"numpy; {deep}"):
         program = f"REQUIRED_PACKAGES = [{text!r}]\n"
-        assert len(tree_files.required(program, "3.6")) <= 1
+        assert len(tree_files.required_packages(program, "3.6")) <= 1
 
 
 @pytest.mark.parametrize("size", [b"-60", b"", b"1_0", b"0x10", b" - 1", b"\xb2"])

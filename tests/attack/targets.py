@@ -284,7 +284,7 @@ TARGETS = {
     "bundle": Target(by_path(unpacking_by(unbundle), "a.bundle"), a_bundle),
     "archive": Target(by_path(unpacking_by(unpacking.unpack), "a.tar"), archives),
     "outputs of Bazel": Target(by_path(built_files, "events.json"), lambda: [OUTPUTS]),
-    "resolved rules": Target(by_text(repositories.resolved), lambda: [RESOLVED]),
+    "resolved rules": Target(by_text(repositories.resolved_pins), lambda: [RESOLVED]),
     "nightly file": Target(
         by_path(lambda path: load(path, NightlyFile), "nightly.toml"), lambda: [NIGHTLY_FILE]
     ),

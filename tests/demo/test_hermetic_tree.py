@@ -19,7 +19,7 @@ from tfwright.pipeline.external import RecipePins
 from tfwright.rules import listings, repositories
 from tfwright.rules.configurations import settings
 from tfwright.rules.model import Rules
-from tfwright.rules.patched_tree import relevant
+from tfwright.rules.patched_tree import is_relevant
 from tfwright.tools.git import demo
 
 RECIPE = recipes.read("demo-hermetic")
@@ -32,9 +32,11 @@ def rules() -> Rules:
     """Return what the tree downloads for the recipe, once the lists are there."""
     paths = (path for path in demo.HERMETIC_TREE.rglob("*") if path.is_file())
     names = {path.relative_to(demo.HERMETIC_TREE).as_posix(): path for path in paths}
-    texts = {name: path.read_text() for name, path in names.items() if relevant(name)}
+    texts = {name: path.read_text() for name, path in names.items() if is_relevant(name)}
     content = {hashlib.sha256(text).hexdigest(): text for text in FILES.values()}
-    return listings.chosen(repositories.read(texts), RecipePins.of(RECIPE).environment, content.get)
+    return listings.with_chosen_files(
+        repositories.read(texts), RecipePins.of(RECIPE).environment, content.get
+    )
 
 
 @pytest.mark.medium
@@ -48,7 +50,7 @@ def test_every_input_is_read_and_nothing_is_left_to_bazel(rules: Rules) -> None:
     assert {*files} == of_redist | {"1.6.1.tar.gz", "rules_cc-0.0.9.tar.gz"}
     assert all(one.sha256 for one in rules.repositories)
     assert rules.unreadable == ()
-    (pin,) = listings.pins(rules, RecipePins.of(RECIPE).environment)
+    (pin,) = listings.pip_pins(rules, RecipePins.of(RECIPE).environment)
     assert pin.startswith("packaging==25.0 --hash=sha256:")
 
 

@@ -229,7 +229,7 @@ def test_another_interpreter_takes_the_place_of_those_that_the_tree_lists() -> N
     url = "https://example.org/python.tar.gz"
     flags = [f"--repo_env=HERMETIC_PYTHON_{name}" for name in (f"URL={url}", f"SHA256={'1' * 64}")]
     environment = chosen(recipe(*flags))
-    (python,) = listings.chosen(Rules((), ()), environment, lambda _: None).repositories
+    (python,) = listings.with_chosen_files(Rules((), ()), environment, lambda _: None).repositories
     assert (python.urls, python.sha256) == ((url,), "1" * 64)
     assert "HERMETIC_PYTHON_VERSION" in environment.local
 

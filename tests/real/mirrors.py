@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.rules.patched_tree import relevant
+from tfwright.rules.patched_tree import is_relevant
 from tfwright.tools.git.repository import GitRepository
 
 MIRRORS = [
@@ -27,4 +27,4 @@ def mirror_of(commit: str) -> Path:
 
 def texts(commit: str) -> dict[str, str]:
     """Return the files of a commit that can hold rules."""
-    return GitRepository(mirror_of(commit)).texts(commit, relevant)
+    return GitRepository(mirror_of(commit)).texts(commit, is_relevant)

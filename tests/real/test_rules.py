@@ -53,7 +53,7 @@ def test_every_digest_of_a_tree_is_found_and_nothing_is_unreadable(commit: str) 
 
 def test_what_other_archives_declare_is_named() -> None:
     found = repositories.read(texts(V2_1))
-    assert {(one.archive, one.symbol) for one in found.nested} == {
+    assert {(one.archive, one.symbol) for one in found.calls} == {
         ("io_bazel_rules_closure", "closure_repositories"),
         ("bazel_toolchains", "repositories"),
         ("io_bazel_rules_docker", "repositories"),

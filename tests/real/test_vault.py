@@ -64,7 +64,7 @@ def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(
 
 def test_the_archive_of_another_repositorys_rules_is_followed(tmp_path: Path) -> None:
     reached = brought(V1_8, Store(tmp_path / "store"))
-    assert not reached.rules.nested
+    assert not reached.rules.calls
     assert any(
         one.file.startswith("@io_bazel_rules_closure//") for one in reached.rules.repositories
     )

@@ -39,7 +39,7 @@ def test_a_patch_makes_a_script_run(
         )
         tree = tmp_path / "tree"
         WorkTree(tree).discard()
-        content = PatchedTree(tree, table, upstream / ".git", pinned).patched()
+        content = PatchedTree(tree, table, upstream / ".git", pinned).apply_all()
         WorkTree(tree).check_out(content)
         command = Command((str(tree / "configure"),), tree, {"PATH": "/bin"})
         return talk(command, {r"Fine\? ": "yes"})[0].text

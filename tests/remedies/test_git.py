@@ -388,7 +388,7 @@ def patched(
         )
         scratch = tmp_path / "scratch"
         WorkTree(scratch).discard()
-        return PatchedTree(scratch, table, upstream / ".git", table.commit).patched()
+        return PatchedTree(scratch, table, upstream / ".git", table.commit).apply_all()
 
     return apply
 

@@ -126,12 +126,12 @@ def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
     ["release => 1.9", "release >= one", "release>1.9.x", "upstream 12", "pins grpc", "glibc = 2"],
 )
 def test_a_short_form_that_cannot_be_read_is_found(drop_when: str) -> None:
-    assert dropping.misspelt(drop_when)
+    assert dropping.misspelt_condition(drop_when)
 
 
 def test_no_header_of_ours_is_misspelt() -> None:
     for patch in recipes.PATCHES.glob("*/*.patch"):
-        assert not dropping.misspelt(patching.header(patch).drop_when)
+        assert not dropping.misspelt_condition(patching.header(patch).drop_when)
 
 
 @pytest.mark.parametrize(

@@ -84,13 +84,15 @@ def test_a_patch_of_workspace_adds_a_version_by_a_constant_of_the_same_name() ->
     workspace = f'load("//third_party:all.bzl", "cuda")\n{own}cuda(CUDA_REDIST_JSON_DICT)\n'
     found = read(REDIST.replace("def cuda():", "def cuda(own = {}):"), WORKSPACE=workspace)
     environment = Environment({"HERMETIC_CUDA_VERSION": "13.0.0"})
-    (file,) = listings.chosen(found, environment, lambda _: None).repositories
+    (file,) = listings.with_chosen_files(found, environment, lambda _: None).repositories
     assert (file.urls, file.sha256) == ((f"{SERVER}/redistrib_13.0.0.json",), FIVE)
 
 
 def taken(found: Rules, environment: Environment, content: bytes | None = None) -> dict[str, str]:
     """Return the files that an environment chooses, checksum by name."""
-    chosen = listings.chosen(found, environment, lambda sha256: content if sha256 == ONE else None)
+    chosen = listings.with_chosen_files(
+        found, environment, lambda sha256: content if sha256 == ONE else None
+    )
     return {entry.name: entry.sha256 for entry in chosen.repositories}
 
 
@@ -110,7 +112,7 @@ def test_a_list_that_is_here_names_the_archives_of_the_platform_that_rules_make_
     assert chosen["cuda_cublas"] == FOUR
     assert chosen["cuda_cudnn"] == FIVE
     assert TWO not in chosen.values()
-    found = listings.chosen(
+    found = listings.with_chosen_files(
         read(REDIST), Environment(CUDA), lambda _: json.dumps(LIST).encode()
     ).repositories
     assert f"{SERVER}/libcublas/cublas.tar.xz" in {url for one in found for url in one.urls}
@@ -118,10 +120,10 @@ def test_a_list_that_is_here_names_the_archives_of_the_platform_that_rules_make_
 
 def test_a_list_that_is_not_here_and_a_version_that_is_not_listed_are_named() -> None:
     found = read(REDIST)
-    (missing,) = listings.chosen(found, Environment(CUDA), lambda _: None).unreadable
+    (missing,) = listings.with_chosen_files(found, Environment(CUDA), lambda _: None).unreadable
     assert "HERMETIC_CUDA_VERSION 12.5.1" in missing.why
     other = Environment({"HERMETIC_CUDA_VERSION": "12.7.0"})
-    (unknown,) = listings.chosen(found, other, lambda _: None).unreadable
+    (unknown,) = listings.with_chosen_files(found, other, lambda _: None).unreadable
     assert "lists no 12.7.0" in unknown.why
 
 
@@ -164,7 +166,7 @@ def test_a_python_is_the_newest_of_its_line_for_the_platform_with_the_whole_addr
     platform: tuple[str, str], sha256: str, name: str
 ) -> None:
     environment = Environment({"HERMETIC_PYTHON_VERSION": "3.12"}, platform=platform)
-    (python,) = listings.chosen(read(PYTHONS), environment, lambda _: None).repositories
+    (python,) = listings.with_chosen_files(read(PYTHONS), environment, lambda _: None).repositories
     assert python.sha256 == sha256
     assert python.urls == (f"https://example.org/pythons/x/cpython-{name}-install_only.tar.gz",)
 
@@ -191,7 +193,7 @@ other @ https://example.org/other.zip
     }
     found = read(PYTHONS, **pins)
     environment = Environment({"HERMETIC_PYTHON_VERSION": "3.12"})
-    assert listings.pins(found, environment) == [
+    assert listings.pip_pins(found, environment) == [
         f"numpy==2.1.3 {digest} {digest}",
         f'six==1.17.0 ; python_version > "3" {digest}',
         "more==1.0 ; x",

@@ -113,7 +113,7 @@ def read(lock: object = None) -> Rules:
 def test_flags_and_the_version_say_which_files_bazel_reads(
     bazelrc: str, flags: list[str], version: str, files: str
 ) -> None:
-    assert modules.starts(bazelrc, flags, version) == tuple(files.split())
+    assert modules.starting_files(bazelrc, flags, version) == tuple(files.split())
 
 
 def test_overrides_and_extensions_of_the_tree_are_read() -> None:
@@ -157,9 +157,9 @@ def test_a_tree_without_a_lock_says_that_its_modules_are_not_known() -> None:
 
 def test_the_files_of_registries_lead_to_archives_and_patches() -> None:
     texts = {THREE: json.dumps(SOURCE).encode()}
-    found = listings.chosen(read(LOCK), Environment(), texts.get)
+    found = listings.with_chosen_files(read(LOCK), Environment(), texts.get)
     places = {
-        modules.place(each.urls[0]): each.sha256
+        modules.registry_path(each.urls[0]): each.sha256
         for each in found.repositories
         if each.rule in {modules.REGISTRY, modules.PATCH}
     }
@@ -179,7 +179,7 @@ def test_the_files_of_registries_lead_to_archives_and_patches() -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, '{"registryFileHashes": [1]}'])
 def test_a_lock_that_is_none_is_reported(text: str) -> None:
-    (fault,) = modules.locked(text).unreadable
+    (fault,) = modules.read_lock(text).unreadable
     assert "is not" not in fault.file
 
 
@@ -195,4 +195,4 @@ def test_a_lock_that_is_none_is_reported(text: str) -> None:
     ],
 )
 def test_the_names_that_bazel_gives_to_modules_are_understood(name: str, apparent: str) -> None:
-    assert modules.apparent(name) == apparent
+    assert modules.apparent_name(name) == apparent

@@ -83,9 +83,9 @@ def op_of(content: str, tmp_path: Path) -> str:
 
 
 def test_a_second_run_applies_nothing_and_gives_the_same(make: Make, applied: list[str]) -> None:
-    first = make().patched()
+    first = make().apply_all()
     assert applied == ["0001.patch", "0002.patch", "0003.patch"]
-    assert make().patched() == first
+    assert make().apply_all() == first
     assert len(applied) == 3
 
 
@@ -93,10 +93,10 @@ def test_a_second_run_applies_nothing_and_gives_the_same(make: Make, applied: li
 def test_after_a_changed_patch_it_and_the_later_ones_are_applied(
     make: Make, applied: list[str], patches: Path, tmp_path: Path
 ) -> None:
-    make().patched()
+    make().apply_all()
     applied.clear()
     (patches / "0002.patch").write_text(changing(10, "other"), "utf-8")
-    content = make().patched()
+    content = make().apply_all()
     assert applied == ["0002.patch", "0003.patch"]
     text = op_of(content, tmp_path)
     assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == ["new 1", "other", "new 3"]
@@ -106,9 +106,9 @@ def test_after_a_changed_patch_it_and_the_later_ones_are_applied(
 def test_a_patch_that_was_dropped_leaves_nothing_behind(
     make: Make, applied: list[str], tmp_path: Path
 ) -> None:
-    make().patched()
+    make().apply_all()
     applied.clear()
-    content = make("0001.patch", "0003.patch").patched()
+    content = make("0001.patch", "0003.patch").apply_all()
     assert applied == ["0003.patch"]
     assert "line 10\n" in op_of(content, tmp_path)
 
@@ -119,7 +119,7 @@ def test_all_patches_are_tried_before_any_misfit_is_reported(
     (patches / "0001.patch").write_text(changing(5, "x").replace("-line 5", "-line y"), "utf-8")
     (patches / "0003.patch").write_text(changing(15, "x").replace("op.cc", "gone.cc"), "utf-8")
     with fails(RecipeError, "2", "0001.patch", "0003.patch"):
-        make().patched()
+        make().apply_all()
     assert len(applied) == 3
 
 
@@ -128,12 +128,12 @@ def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothin
     make: Make, patches: Path
 ) -> None:
     good = (patches / "0002.patch").read_text("utf-8")
-    expected = make().patched()
+    expected = make().apply_all()
     (patches / "0002.patch").write_text(good.replace("-line 10", "-line z"), "utf-8")
     with fails(RecipeError):
-        make().patched()
+        make().apply_all()
     (patches / "0002.patch").write_text(good, "utf-8")
-    assert make().patched() == expected
+    assert make().apply_all() == expected
 
 
 @pytest.mark.medium
@@ -153,7 +153,7 @@ def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothin
 def test_what_was_damaged_meanwhile_is_made_again(
     make: Make, damage: str, patches: Path, tmp_path: Path
 ) -> None:
-    expected = make().patched()
+    expected = make().apply_all()
     repository = repository_of(tmp_path / "scratch")
     found = sorted((repository / "objects").glob("??/*"))
     if damage == "object":
@@ -166,10 +166,10 @@ def test_what_was_damaged_meanwhile_is_made_again(
         (repository / STEPS).write_text('[{"key": 1}]', "utf-8")
     else:
         (repository / damage).write_bytes(b"garbage")
-    assert make().patched() == expected
+    assert make().apply_all() == expected
     # The last patch changes, so that the index itself is needed as well.
     (patches / "0003.patch").write_text(changing(15, "other"), "utf-8")
-    text = op_of(make().patched(), tmp_path)
+    text = op_of(make().apply_all(), tmp_path)
     assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == ["new 1", "new 2", "other"]
 
 
@@ -184,8 +184,8 @@ def test_files_that_are_replaced_are_another_step(make: Make) -> None:
     contents = []
     for key in ("a", "a", "b"):
         tree = make()
-        tree.patched()
-        contents.append(tree.replaced(key, texts))
+        tree.apply_all()
+        contents.append(tree.replace_files(key, texts))
     assert len(set(contents)) == 1
     assert len(asked) == 2
 

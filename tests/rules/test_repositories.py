@@ -5,8 +5,8 @@ import time
 import pytest
 
 from tfwright.rules import repositories as rules
-from tfwright.rules.model import Repository, Rules, Unreadable, Way
-from tfwright.rules.patched_tree import relevant
+from tfwright.rules.model import Reference, Repository, Rules, Unreadable
+from tfwright.rules.patched_tree import is_relevant
 from tfwright.rules.starlark import evaluator
 from tfwright.tools.git.clones import Clone
 
@@ -305,7 +305,7 @@ def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached(
     text += archive(name="remotejdk11_win")
     text += f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = ["{SITE}/rules_cc.zip"])\n'
     tools = 'local_repository(name = "bazel_tools", path = __embedded_dir__)'
-    found = rules.of_bazel({"java/jdk.WORKSPACE": text, "tools.WORKSPACE": tools})
+    found = rules.read_bazel({"java/jdk.WORKSPACE": text, "tools.WORKSPACE": tools})
     made = [(one.name, one.sha256, one.reached, one.of_bazel) for one in found.repositories]
     assert made == [("remotejdk11_win", ONE, False, True), ("rules_cc", TWO, True, True)]
     assert {one.file for one in found.repositories} == {"@bazel//java/jdk.WORKSPACE"}
@@ -328,8 +328,8 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     found = read(
         'load("@closure//closure:defs.bzl", "closure_repositories")\nclosure_repositories()'
     )
-    call = Way("closure", "closure/defs.bzl", "WORKSPACE", 2, "closure_repositories")
-    load = Way("closure", "closure/defs.bzl", "WORKSPACE", 1)
+    call = Reference("closure", "closure/defs.bzl", "WORKSPACE", 2, "closure_repositories")
+    load = Reference("closure", "closure/defs.bzl", "WORKSPACE", 1)
     assert found == Rules((), (), (call, load))
     repositories = (
         'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
@@ -349,14 +349,14 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     place = "@closure//closure/repositories.bzl"
     made = only(followed)
     assert (made.file, made.urls) == (place, ("https://example.org/v1",))
-    deeper = Way("other", "deps.bzl", place, 6, "deps")
+    deeper = Reference("other", "deps.bzl", place, 6, "deps")
     assert rules.joined(found, {call: followed}) == Rules((made,), (), (load, deeper))
-    assert rules.follow(load, files) == Rules((), (), (Way("other", "deps.bzl", place, 2),))
+    assert rules.follow(load, files) == Rules((), (), (Reference("other", "deps.bzl", place, 2),))
     assert rules.follow(load, {"closure/other.bzl": ""}) is None
 
 
 def test_a_nested_macro_that_is_not_in_its_repository_is_reported() -> None:
-    call = Way("closure", "defs.bzl", "WORKSPACE", 2, "gone")
+    call = Reference("closure", "defs.bzl", "WORKSPACE", 2, "gone")
     for files, why in (
         ({}, "the file defs.bzl is missing"),
         ({"defs.bzl": ""}, "gone is not a constant"),
@@ -478,7 +478,7 @@ def test_a_long_text_takes_no_time_and_is_reported_in_short(text: str) -> None:
     ],
 )
 def test_only_what_workspace_can_lead_to_is_relevant(path: str, *, expected: bool) -> None:
-    assert relevant(path) is expected
+    assert is_relevant(path) is expected
 
 
 def test_an_address_that_is_none_leaves_the_other_ones_of_its_archive() -> None:
@@ -518,13 +518,13 @@ def test_a_folder_that_is_a_repository_is_read_with_what_its_callers_pass(declar
     repository = only(found)
     assert (repository.name, repository.sha256, repository.reached) == ("llvm-raw", ONE, True)
     assert repository.file == "third_party/xla/llvm/workspace.bzl"
-    assert not found.ways
+    assert not found.references
 
 
 def test_a_folder_that_is_not_in_the_tree_makes_no_repository_of_it() -> None:
     outside = 'local_repository(name = "xla", path = "../xla")\n'
     found = read(f'{outside}load("@xla//:w.bzl", "w")\nw()\n')
-    assert [way.archive for way in found.ways] == ["xla", "xla"]
+    assert [way.archive for way in found.references] == ["xla", "xla"]
 
 
 @pytest.mark.parametrize("label", ["one.bzl", ":one.bzl", "@//deps:one.bzl", "@@//deps:one.bzl"])

@@ -40,16 +40,20 @@ resolved = \\
 
 
 def test_names_and_digests_are_read_without_running_it() -> None:
-    assert repositories.resolved(TEXT) == {"bazel_tools": "", "eigen_archive": "00", "docker": "11"}
+    assert repositories.resolved_pins(TEXT) == {
+        "bazel_tools": "",
+        "eigen_archive": "00",
+        "docker": "11",
+    }
 
 
 def test_no_repository_is_no_name() -> None:
-    assert repositories.resolved("resolved = []\n") == {}
+    assert repositories.resolved_pins("resolved = []\n") == {}
 
 
 def test_entries_without_a_name_are_passed_over() -> None:
     text = 'resolved = [{}, 1, {"original_attributes": 2}, {"original_attributes": {}}]'
-    assert repositories.resolved(text) == {}
+    assert repositories.resolved_pins(text) == {}
 
 
 @pytest.mark.parametrize(
@@ -65,10 +69,10 @@ def test_entries_without_a_name_are_passed_over() -> None:
     ],
 )
 def test_a_file_without_a_list_names_nothing(text: str) -> None:
-    assert repositories.resolved(text) == {}
+    assert repositories.resolved_pins(text) == {}
 
 
 def test_an_entry_that_cannot_be_read_is_passed_over() -> None:
     sound = '{"original_attributes": {"name": "b", "sha256": "00"}}'
     text = f'resolved = [{{"original_attributes": {{"name": x, "commit": 1}}}}, {sound}]'
-    assert repositories.resolved(text) == {"b": "00"}
+    assert repositories.resolved_pins(text) == {"b": "00"}

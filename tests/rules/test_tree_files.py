@@ -80,7 +80,7 @@ if 'tf_nightly' in project_name:
 
 
 def names(python: str) -> set[str]:
-    return {one.name for one in tree_files.required(SETUP_3, python)}
+    return {one.name for one in tree_files.required_packages(SETUP_3, python)}
 
 
 def test_the_requirements_of_a_python_are_read_off_setup_py() -> None:
@@ -99,7 +99,7 @@ def test_the_template_of_setup_py_is_read_where_there_is_no_other() -> None:
 
 @pytest.mark.parametrize("text", ["", SETUP, "x = (", "\0", "[" * 10_000])
 def test_a_setup_py_that_cannot_be_read_requires_nothing(text: str) -> None:
-    assert tree_files.required(text, "3.6") == []
+    assert tree_files.required_packages(text, "3.6") == []
 
 
 def test_each_pin_is_judged_and_what_to_resolve_is_named() -> None:
@@ -110,7 +110,7 @@ def test_each_pin_is_judged_and_what_to_resolve_is_named() -> None:
         "wheel==0.37.1",
         "grpcio==1.12.0",
     ]
-    judged = {pin.name: pin for pin in tree_files.judged(pins, SETUP_3, "3.6")}
+    judged = {pin.name: pin for pin in tree_files.judge_pins(pins, SETUP_3, "3.6")}
     assert judged["absl-py"].asks == judged["keras-applications"].asks == ""
     assert judged["tensorboard"].asks == "tensorboard<1.13.0,>=1.12.0"
     assert "(not pinned)" in judged["tensorflow-estimator"].says
@@ -144,7 +144,7 @@ def test_a_tree_of_the_stated_version_passes(
     tmp_path: Path, recipe: Recipe, tree: str, keys: dict[str, str]
 ) -> None:
     pinned = commit(tmp_path, tree)
-    tree_files.insist_on_release(tmp_path / ".git", pinned, source(recipe, **keys))
+    tree_files.check_release(tmp_path / ".git", pinned, source(recipe, **keys))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_tree_of_another_version_is_refused(
 ) -> None:
     pinned = commit(tmp_path, tree)
     with fails(RecipeError, says, "source.version"):
-        tree_files.insist_on_release(tmp_path / ".git", pinned, source(recipe, **keys))
+        tree_files.check_release(tmp_path / ".git", pinned, source(recipe, **keys))
 
 
 @pytest.mark.parametrize("version", ["12345678901.1", "1.12345678901", "\u0661.\u0668"])
@@ -170,7 +170,7 @@ def test_a_version_that_none_can_be_says_nothing(
     tmp_path: Path, recipe: Recipe, version: str
 ) -> None:
     pinned = commit(tmp_path, version)
-    tree_files.insist_on_release(tmp_path / ".git", pinned, source(recipe, branch="r1.8"))
+    tree_files.check_release(tmp_path / ".git", pinned, source(recipe, branch="r1.8"))
 
 
 def test_the_release_of_a_tree_is_read_off_the_file_that_states_it() -> None:
@@ -186,7 +186,7 @@ def test_the_release_of_a_tree_is_read_off_the_file_that_states_it() -> None:
 
 def test_another_project_states_its_version_as_it_likes(tmp_path: Path, recipe: Recipe) -> None:
     pinned = commit(tmp_path, "9.9.9")
-    tree_files.insist_on_release(tmp_path / ".git", pinned, source(recipe, interface="own"))
+    tree_files.check_release(tmp_path / ".git", pinned, source(recipe, interface="own"))
 
 
 def test_a_nightly_package_that_no_release_stands_beside_is_named_with_what_a_release_wants() -> (
@@ -202,10 +202,12 @@ REQUIRED_PACKAGES = [
     'numpy >= 1.26',
 ]
 """
-    found = [[*map(str, pair)] for pair in tree_files.nightlies(setup, "3.12")]
+    found = [[*map(str, pair)] for pair in tree_files.nightly_packages(setup, "3.12")]
     assert found == [["keras-nightly>=3.10.0.dev", "keras>=3.10.0"]]
     for pin in ("keras==3.12.0", "keras-nightly==3.12.0.dev2026"):
-        (judged,) = (one for one in tree_files.judged([pin], setup, "3.12") if "keras" in one.name)
+        (judged,) = (
+            one for one in tree_files.judge_pins([pin], setup, "3.12") if "keras" in one.name
+        )
         assert not judged.asks
 
 
@@ -217,7 +219,7 @@ REQUIRED_PACKAGES = [
     'six >= 1.12',
 ]
 """
-    names = [requirement.name for requirement in tree_files.required(setup, "3.10")]
+    names = [requirement.name for requirement in tree_files.required_packages(setup, "3.10")]
     assert names == ["tensorflow-io", "six"]
 
 
@@ -228,5 +230,7 @@ def test_a_build_imports_other_packages_than_setup_py_requires() -> None:
         Requirement("h5py"),
     ]
     always = {"numpy": "", "wheel": "", "packaging": ">=20"}
-    assert tree_files.building(Release(2, 7), required) == always | {"keras-preprocessing": ""}
-    assert tree_files.building(Release(2, 10), required) == always | {"requests": ""}
+    assert tree_files.build_packages(Release(2, 7), required) == always | {
+        "keras-preprocessing": ""
+    }
+    assert tree_files.build_packages(Release(2, 10), required) == always | {"requests": ""}

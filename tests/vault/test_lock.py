@@ -9,7 +9,7 @@ from tests.failing import fails
 from tests.making import make_file
 
 from tfwright.errors import RecipeError
-from tfwright.rules.model import Repository, Rules, Unreadable, Way
+from tfwright.rules.model import Reference, Repository, Rules, Unreadable
 from tfwright.vault import lock
 from tfwright.vault.lock import (
     Cloned,
@@ -43,7 +43,7 @@ RULES = Rules(
         rule("runner", 30, "https://example.org/r", kind="http_file"),
     ),
     unreadable=(Unreadable("third_party/x.bzl", 5, "is not made of constants"),),
-    ways=(Way("closure", "defs.bzl", "WORKSPACE", 15, "closure_repositories"),),
+    references=(Reference("closure", "defs.bzl", "WORKSPACE", 15, "closure_repositories"),),
 )
 BINARY = LockedBinary(url="https://example.org/bazel", sha256=THREE, size=150_000_000)
 BARE = Lock(
@@ -127,7 +127,7 @@ def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names() -> N
         rule("rules", 2, URL, sha256=TWO),
         rule("more", 3, URL, kind="git_repository", commit="d" * 40),
     )
-    loads = tuple(Way(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more"))
+    loads = tuple(Reference(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more"))
     made = lock.with_downloads(BARE, Rules(repositories, (), loads), {}, {"a": ""})
     assert {entry.names: entry.needed for entry in made.archives} == {
         ("zlib",): False,
@@ -195,7 +195,7 @@ def test_of_a_lock_that_was_cut_the_command_is_named_that_makes_it_anew(
 
 def test_the_order_in_which_inputs_were_found_does_not_show(made: Lock) -> None:
     turned = Rules(
-        RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.ways
+        RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.references
     )
     again = of(turned)
     assert [archive.sha256 for archive in again.archives] == [
@@ -206,7 +206,7 @@ def test_the_order_in_which_inputs_were_found_does_not_show(made: Lock) -> None:
 
 def test_one_changed_archive_changes_only_its_own_lines(made: Lock) -> None:
     changed = changed_from(ONE)
-    now = of(Rules(changed, RULES.unreadable, RULES.ways))
+    now = of(Rules(changed, RULES.unreadable, RULES.references))
     after = lock.write(now.changed(requirements=made.requirements)).splitlines()
     before = lock.write(made).splitlines()
     assert len(before) == len(after)
@@ -286,7 +286,7 @@ def test_each_difference_names_its_entry(made: Lock) -> None:
         bazel=LockedBazel(version="0.24.1", binaries={"linux-x86_64": binary}),
         files=(LockedFile(path="r1.8/a.patch", sha256=THREE),),
     )
-    now = lock.with_downloads(known, Rules(changed, (), RULES.ways), {})
+    now = lock.with_downloads(known, Rules(changed, (), RULES.references), {})
     told = lock.differences(made, now)
     assert told == [
         f"TensorFlow: tree is {'b' * 40}, the lock has {'a' * 40}",

@@ -20,7 +20,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
-from tfwright.rules.model import Repository, Rules, Unreadable, Way
+from tfwright.rules.model import Reference, Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import Readings
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import clones
@@ -210,14 +210,14 @@ def test_an_archive_of_which_several_rules_want_files_is_unpacked_once(
     monkeypatch.setattr(unpacking, "contents", contents)
     found = tree(files.sha256(outer))
     # The file is loaded, and a function of it is called.
-    assert len(found.ways) > 1
+    assert len(found.references) > 1
     brought(found, Giver(store, outer))
     contents.assert_called_once()
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
     reached = brought(tree(), Giver(store))
-    assert [nested.archive for nested in reached.rules.nested] == ["outer"]
+    assert [nested.archive for nested in reached.rules.calls] == ["outer"]
 
 
 def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_own_directory(
@@ -296,7 +296,7 @@ def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions:
 
 
 def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
-    own = repositories.of_bazel({"jdk.WORKSPACE": archive("outer", ONE)})
+    own = repositories.read_bazel({"jdk.WORKSPACE": archive("outer", ONE)})
     assert reach.wanted_archives(own, {}, None) == []
     assert [archive.name for archive in reach.wanted_archives(own, {}, locked(outer=True))] == [
         "outer"
@@ -317,7 +317,7 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     code = Unreadable("@b//jars.bzl", 2, "download: is a part of a value", name="jars")
     unpinned, unread, few = reach.left_to_bazel(rules + Rules((other,), (code,)))
     assert few.endswith("jars (@b//jars.bzl:2)")
-    loading = Rules((), (code,), ways=(Way("jars", "defs.bzl", "WORKSPACE", 1),))
+    loading = Rules((), (code,), references=(Reference("jars", "defs.bzl", "WORKSPACE", 1),))
     assert "@b//jars.bzl:2 download" in next(reach.left_to_bazel(loading))
     assert unpinned.startswith("No checksum is known")
     assert unpinned.endswith("loose (WORKSPACE:1)")

@@ -53,7 +53,7 @@ def other_bazel(job: RecipeJob) -> Iterator[str]:
     )
     stored = bazels.stored(version, {}, job.places.stores)
     known = bazel_client.known_options(stored.path).build if stored else {}
-    words = configurations.in_force(configurations.of_tree(job.places.tree), ())
+    words = configurations.flags_in_force(configurations.read_bazelrc(job.places.tree), ())
     flags = dict.fromkeys(re.findall(r"^--([\w]+)", "\n".join(words), re.MULTILINE))
     lacking = [flag for flag in flags if not {flag, flag.removeprefix("no")} & known.keys()]
     if known and lacking:

@@ -84,7 +84,7 @@ class Subject:
         if self.history is None:
             return {}
         paths = (*tree_files.SETUPS, *configurations.BAZELRCS)
-        return tree_files.unpatched(self.history, self.recipe.source, paths)
+        return tree_files.unpatched_texts(self.history, self.recipe.source, paths)
 
     @cached_property
     def downloads(self) -> compatibility.Hermetic | None:
@@ -398,16 +398,16 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
     if subject.history is None or source.interface == "own":
         return
     try:
-        tree_files.insist_on_release(subject.history, source.commit, source)
+        tree_files.check_release(subject.history, source.commit, source)
     except RecipeError as fault:
         yield subject.finding("release", "source.commit", fault.what, fault.remedy)
         return
     texts = subject.tree_texts
     setup = tree_files.setup_of(texts)
-    judged = tree_files.judged(recipe.verify.requirements, setup, recipe.host.python)
+    judged = tree_files.judge_pins(recipe.verify.requirements, setup, recipe.host.python)
     if asking := [pin for pin in judged if pin.asks]:
         built = set(map(name_of, recipe.host.requirements))
-        asked = tree_files.resolving(asking, built)
+        asked = tree_files.pin_options(asking, built)
         # One command: pip would refuse the one package with the old release of the other.
         what = f"setup.py requires {', '.join(pin.says for pin in asking)}"
         remedy = f"Run: invoke pin --recipe {recipe.argument} {asked}"
@@ -418,7 +418,7 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
     if not rcs or expected.unanswered_error(interview):
         return
     rendered = expected.render(interview, recipe.configure) or ""
-    names = configurations.defined("\n".join((*rcs, rendered)))
+    names = configurations.defined_configs("\n".join((*rcs, rendered)))
     for flag in recipe.compile.flags:
         name = flag.removeprefix("--config=")
         if name not in {flag, *names} and " " not in name:
@@ -437,9 +437,9 @@ def has_the_packages_of_its_build(subject: Subject) -> Iterator[LintFinding]:
     if source.bundled or recipes.hermetic_python(source.release):
         return
     setup = tree_files.setup_of(subject.tree_texts)
-    required = tree_files.required(setup, recipe.host.python)
+    required = tree_files.required_packages(setup, recipe.host.python)
     built = set(map(name_of, recipe.host.requirements))
-    needed = tree_files.building(source.release, required).items()
+    needed = tree_files.build_packages(source.release, required).items()
     if lacking := [name + version for name, version in needed if name not in built]:
         yield subject.finding(
             "build",
@@ -640,7 +640,7 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
             )
         elif unknown := dropping.unknown_upstream(drop_when, facts):
             yield replace(_unchecked(subject, name, unknown), harmless=True)
-        if condition := dropping.misspelt(drop_when):
+        if condition := dropping.misspelt_condition(drop_when):
             # The field, and not a line of another one that speaks of it.
             lines = enumerate(patch.read_text("utf-8", "surrogateescape").splitlines(), 1)
             line = next((number for number, text in lines if text.startswith("Drop when:")), 1)

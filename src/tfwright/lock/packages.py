@@ -195,8 +195,8 @@ def _bounds(job: RecipeJob) -> list[str]:
     local = external.origin(job, source.url).local
     texts = {}
     if local and local.is_dir():
-        texts = tree_files.unpatched(local, source, tree_files.SETUPS)
-    required = tree_files.required(tree_files.setup_of(texts), job.recipe.host.python)
+        texts = tree_files.unpatched_texts(local, source, tree_files.SETUPS)
+    required = tree_files.required_packages(tree_files.setup_of(texts), job.recipe.host.python)
     bounds = [f"{one.name}{one.specifier}" for one in required if one.specifier]
     return [*bounds, *compatibility.package_bounds(str(source.exact))]
 

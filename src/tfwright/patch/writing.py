@@ -95,7 +95,7 @@ def tree_of(job: RecipeJob) -> WorkTree:
     tree, source = WorkTree(job.places.tree), job.recipe.source
     if not tree.exists():
         repository = external.fetch_commit(job, source)
-        tree.check_out(patched_tree.make(tree.place, source, repository, source.commit))
+        tree.check_out(patched_tree.make_tree(tree.place, source, repository, source.commit))
     return tree
 
 
@@ -127,7 +127,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
     # Earlier patches go into the index, so that the difference holds this patch alone.
     repository = external.fetch_commit(job, source)
     try:
-        content = patched_tree.make(tree.place, before, repository, source.commit)
+        content = patched_tree.make_tree(tree.place, before, repository, source.commit)
     except RecipeError as fault:
         for each in before.patches:
             if str(source.file(each)) in fault.what:
@@ -266,7 +266,7 @@ def _write(
             remedy += f" If the tree has all of {target.name}, remove it from source.patches."
         raise RecipeError(f"Nothing differs in {tree.place}", remedy=remedy)
     _insist_on_text(tree.place, diff)
-    if condition := dropping.misspelt(dict(patching.fields(head))["Drop when"]):
+    if condition := dropping.misspelt_condition(dict(patching.fields(head))["Drop when"]):
         place = f"'Drop when' of {target} as" if before else "--drop-when"
         raise RecipeError(
             f"'{condition}' cannot be read as a condition",

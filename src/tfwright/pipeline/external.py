@@ -81,9 +81,9 @@ def rules_of(
     # git's ids decide the texts: where those are as before, the files are not even taken out.
     names = patched_tree.rule_files(tree, table, content)
     begun = [name for name in starts if name in names] or starts
-    found = readings.remembered(
+    found = readings.read_once(
         [names, begun],
-        lambda: repositories.read(patched_tree.texts(tree, table, content), begun),
+        lambda: repositories.read(patched_tree.rule_texts(tree, table, content), begun),
         Rules,
     )
     return found or Rules((), ())
@@ -109,7 +109,9 @@ class ExternalRules:
     def content(self) -> str:
         """Git's id of the commit as the recipe's patches leave it; no file is checked out."""
         table = self.pins.source
-        return PatchedTree(self.job.places.patched, table, self.repository, table.commit).patched()
+        return PatchedTree(
+            self.job.places.patched, table, self.repository, table.commit
+        ).apply_all()
 
     def text(self, path: str) -> str:
         """Return a file of that content; empty if it has none."""
@@ -119,7 +121,7 @@ class ExternalRules:
     def starts(self) -> tuple[str, ...]:
         """The files of that content from which Bazel reads dependencies."""
         bazelrc = self.text(patched_tree.BAZELRC)
-        return modules.starts(bazelrc, self.pins.environment.flags, self.pins.bazel.version)
+        return modules.starting_files(bazelrc, self.pins.environment.flags, self.pins.bazel.version)
 
     @cached_property
     def environment(self) -> Environment:
@@ -136,8 +138,8 @@ class ExternalRules:
             return found
         # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
         texts = workspaces(self.programs.bazel.path)
-        of_bazel = readings.remembered(
-            ["Bazel", texts], lambda: repositories.of_bazel(texts), Rules
+        of_bazel = readings.read_once(
+            ["Bazel", texts], lambda: repositories.read_bazel(texts), Rules
         )
         return found + of_bazel if of_bazel else found
 
@@ -239,13 +241,13 @@ class ExternalRules:
         # The tree as well: the commit's id changes when history is rewritten, the content need not.
         tree = GitRepository(self.repository).tree_of(source.commit)
         pinned = replaced_checksums(self.pins, reached.rules)
-        digests = patched_tree.digests(source).items()
+        digests = patched_tree.file_digests(source).items()
         known = Lock(
             tensorflow=Tensorflow(commit=source.commit, tree=tree),
             bazel=LockedBazel(version=bazel.version, binaries=binaries),
             files=tuple(LockedFile(path=path, sha256=sha256) for path, sha256 in digests),
             substitutes=locking.substitutes(self.pins.fetch.other_bytes, pinned),
-            packages=locking.packages_of(listings.pins(reached.rules, self.environment)),
+            packages=locking.packages_of(listings.pip_pins(reached.rules, self.environment)),
         )
         return lock.with_downloads(known, reached.rules, store(self.job).sizes(), wanted)
 
@@ -272,7 +274,7 @@ def registry_files(job: Job, found: Rules) -> dict[str, str]:
     """Return the files of module registries that are in the vault, checksum by path."""
     kept = store(job)
     return {
-        modules.place(file.urls[0]): file.sha256
+        modules.registry_path(file.urls[0]): file.sha256
         for file in found.repositories
         if file.rule in {modules.REGISTRY, modules.PATCH} and kept.path(file.sha256).is_file()
     }

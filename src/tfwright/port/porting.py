@@ -192,7 +192,7 @@ class _Porting:
         new = self.new
         source = new.recipe.source
         repository = external.fetch_commit(new, source, about_branch=True)
-        tree_files.insist_on_release(repository, source.commit, source)
+        tree_files.check_release(repository, source.commit, source)
         # Both recipes name one url, so that its mirror then holds both commits.
         external.fetch_commit(self.old, self.old.recipe.source)
         held = GitRepository(repository)
@@ -272,7 +272,7 @@ class _Porting:
     def _flags(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[PortedPin]:
         """Remove flags for a configuration of the old tree that the new one lacks: Bazel stops."""
         was, stays = (
-            configurations.defined("\n".join(texts.get(path, "") for path in BAZELRCS))
+            configurations.defined_configs("\n".join(texts.get(path, "") for path in BAZELRCS))
             for texts in (before, after)
         )
         for flag in self.new.recipe.compile.flags:
@@ -533,13 +533,13 @@ class _Porting:
         recipe = self.new.recipe
         pins, python = recipe.verify.requirements, recipe.host.python
         old, setup = tree_files.setup_of(before), tree_files.setup_of(after)
-        found = list(tree_files.judged(pins, setup, python))
+        found = list(tree_files.judge_pins(pins, setup, python))
         if fitting := ", ".join(pin.name for pin in found if not pin.asks):
             yield PortedPin("requirement", "of setup.py", "fits", fitting)
         lists = named_packages(recipe_values(self.path))
         # A recipe may name none of them, and only have what pip resolved.
         direct = chain(*lists.values(), () if lists["verify.requirements"] else pins)
-        gone = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
+        gone = {canonicalize_name(each.name) for each in tree_files.required_packages(old, python)}
         gone.difference_update(pin.name for pin in found)
         if idle := found and gone.intersection(map(name_of, direct)):
             says = "setup.py no longer requires this: remove it, unless the build imports it"
@@ -551,15 +551,15 @@ class _Porting:
                 says = "removed; Bazel builds with its own Python and packages"
                 yield PortedPin("requirement", "host.requirements", "look", says)
             built.clear()
-        elif built and (required := tree_files.required(setup, python)):
-            lacking = {*tree_files.building(recipe.source.release, required)} - built
+        elif built and (required := tree_files.required_packages(setup, python)):
+            lacking = {*tree_files.build_packages(recipe.source.release, required)} - built
         redo = [pin for pin in found if pin.asks or pin.name in lacking]
         redo += map(tree_files.JudgedPin, sorted(lacking.difference(pin.name for pin in found)))
         if redo:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
-            asked = tree_files.resolving(redo, built | lacking)
+            asked = tree_files.pin_options(redo, built | lacking)
             reasons = [pin.says or f"{pin.name} (the build imports it)" for pin in redo]
             says = (
                 f"it requires {', '.join(reasons)}. Resolve {where} again: "

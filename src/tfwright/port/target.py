@@ -105,7 +105,7 @@ def of(old: RecipeJob, to: str) -> PortTarget:
         return PortTarget(name, commit, name, tree_files.release_of(texts), None)
     version = ExactRelease.parse(name)
     if source.interface == "tensorflow":
-        tree_files.insist_on_named(texts, version, commit, remote, "--to")
+        tree_files.check_named_release(texts, version, commit, remote, "--to")
     branch = name if name.startswith("r") else f"r{version.line}"
     return PortTarget(name, commit, branch, version.line, version)
 

@@ -228,7 +228,7 @@ class _Draft:
                 f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
                 "says whether it has it"
             )
-        tree_files.insist_on_named(texts, wanted.version, commit, remote, "--release")
+        tree_files.check_named_release(texts, wanted.version, commit, remote, "--release")
         url, listing = tree_files.toolchain_of(texts)
         if self.toolkit:
             lists: Mapping[str, str] = {}
@@ -266,7 +266,7 @@ class _Draft:
     def name_packages(self, setup: str) -> None:
         """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
         python = self.pins["host.python"].value
-        required = tree_files.required(setup, python)
+        required = tree_files.required_packages(setup, python)
         bounds = map(Requirement, compatibility.package_bounds(str(self.wanted.line)))
         bounded = {bound.name: bound.specifier for bound in bounds}
         for requirement in required:
@@ -275,7 +275,7 @@ class _Draft:
                 bound = bounded.get(canonicalize_name(requirement.name), SpecifierSet())
                 requirement.specifier &= bound
         self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
-        if nightlies := tree_files.nightlies(setup, python):
+        if nightlies := tree_files.nightly_packages(setup, python):
             self.verifying += [str(release) for _, release in nightlies]
             self.open.append(
                 f"setup.py of this tree wants {' and '.join(str(one) for one, _ in nightlies)}, of "
@@ -284,7 +284,7 @@ class _Draft:
             )
         self.verifying += self.toolkit.pip_packages(setup) if self.toolkit else []
         if not recipes.hermetic_python(self.wanted.line):
-            building = tree_files.building(self.wanted.line, required)
+            building = tree_files.build_packages(self.wanted.line, required)
             self.building = [name + version for name, version in building.items()]
             # The wheel is tried with the numpy of its build, whatever setup.py says.
             if "numpy" not in {canonicalize_name(requirement.name) for requirement in required}:

@@ -10,7 +10,7 @@ BAZELRCS = (".bazelrc", "tools/bazel.rc")
 """The files of a tree with its configurations of Bazel: the second one up to 1.12."""
 
 
-def of_tree(tree: Path) -> str:
+def read_bazelrc(tree: Path) -> str:
     """Return the .bazelrc of a tree on disk; empty if it has none."""
     path = tree / BAZELRCS[0]
     return path.read_text("utf-8", "replace") if path.is_file() else ""
@@ -72,7 +72,7 @@ def _words(line: str) -> list[str]:
     return joined
 
 
-def in_force(bazelrc: str, flags: Sequence[str]) -> list[str]:
+def flags_in_force(bazelrc: str, flags: Sequence[str]) -> list[str]:
     """Return the flags of a build on Linux in their order, with those of its configurations."""
     lines = [line for line in settings(bazelrc) if line.command in {"common", "build"}]
     seen = set[str]()
@@ -98,6 +98,6 @@ def in_force(bazelrc: str, flags: Sequence[str]) -> list[str]:
     return [*always, *(one for flag in flags for one in expanded(flag))]
 
 
-def defined(bazelrc: str) -> set[str]:
+def defined_configs(bazelrc: str) -> set[str]:
     """Return the names that the lines of a bazelrc give a meaning as ``--config=NAME``."""
     return {line.config for line in settings(bazelrc) if line.command in {"common", "build"}} - {""}

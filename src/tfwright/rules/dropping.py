@@ -92,12 +92,12 @@ def unknown_upstream(drop_when: str, facts: DropFacts) -> str:
     """Return a condition about an upstream commit that the facts do not decide; empty if none."""
     for condition in _conditions(drop_when):
         found = _UPSTREAM.match(condition)
-        if found and _upstream(found, facts) is None:
+        if found and _check_upstream(found, facts) is None:
             return condition
     return ""
 
 
-def misspelt(drop_when: str) -> str:
+def misspelt_condition(drop_when: str) -> str:
     """Return a condition that begins like a short form and cannot be read; empty if there is none.
 
     A sentence is not one: it is meant for people.
@@ -118,21 +118,21 @@ def _conditions(drop_when: str) -> Iterator[str]:
         yield condition.strip().rstrip(".")
 
 
-def _release(found: re.Match[str], facts: DropFacts) -> bool | None:
+def _check_release(found: re.Match[str], facts: DropFacts) -> bool | None:
     source = facts.source
     if source.interface != "tensorflow":
         return None
     # "1.9" is a line of releases, "2.4.1" one of its patch levels.
-    return _compared(found, source.exact.numbers)
+    return _compare_version(found, source.exact.numbers)
 
 
-def _upstream(found: re.Match[str], facts: DropFacts) -> bool | None:
+def _check_upstream(found: re.Match[str], facts: DropFacts) -> bool | None:
     if facts.repository is None:
         return None
     return GitRepository(facts.repository).is_ancestor(found["commit"], facts.source.commit)
 
 
-def _pins(found: re.Match[str], facts: DropFacts) -> bool | None:
+def _check_pins(found: re.Match[str], facts: DropFacts) -> bool | None:
     if facts.rules is None:
         return None
     name = found["name"].lower()
@@ -140,18 +140,18 @@ def _pins(found: re.Match[str], facts: DropFacts) -> bool | None:
         # The directory in the archive names the version: grpc-1.13.0. A commit's has none.
         version = re.search(r"-v?(\d+(?:[._]\d+)+)(?=/|$)", rule.strip_prefix)
         if rule.name.removesuffix("_archive") == name and version:
-            return _compared(found, _numbers(version[1].replace("_", ".")))
+            return _compare_version(found, _numbers(version[1].replace("_", ".")))
     return None
 
 
-def _python(found: re.Match[str], facts: DropFacts) -> bool | None:
+def _check_python(found: re.Match[str], facts: DropFacts) -> bool | None:
     if facts.recipe is None or facts.recipe.host.python == "any":
         return None
     wanted = _numbers(found["version"])
     return COMPARISONS[found["how"]](_numbers(facts.recipe.host.python), wanted)
 
 
-def _compared(found: re.Match[str], has: tuple[int, ...]) -> bool:
+def _compare_version(found: re.Match[str], has: tuple[int, ...]) -> bool:
     """Compare a version with that of the condition, by as many numbers as this names."""
     wanted = _numbers(found["version"])
     return COMPARISONS[found["how"]](has[: len(wanted)], wanted)
@@ -164,27 +164,27 @@ def _numbers(version: str) -> tuple[int, ...]:
 Check = Callable[[re.Match[str], DropFacts], bool | None]
 
 
-def _of_recipe(check: Callable[[Recipe, str], bool]) -> Check:
+def _recipe_check(check: Callable[[Recipe, str], bool]) -> Check:
     """Make a check of the whole recipe and the name in the condition."""
     return lambda found, facts: (
         None if facts.recipe is None else check(facts.recipe, found.groupdict().get("name") or "")
     )
 
 
-_no_substitute = _of_recipe(
+_no_substitute = _recipe_check(
     # Rules are named zlib_archive or org_sqlite, where people say zlib and SQLite.
     lambda recipe, name: (
         not any(name.lower() in {rule, *rule.split("_")} for rule in recipe.fetch.substitutes)
     )
 )
-_answered = _of_recipe(lambda recipe, name: recipe.configure.answers.get(name) is True)
+_answered = _recipe_check(lambda recipe, name: recipe.configure.answers.get(name) is True)
 _SPELLINGS: Mapping[str, Check] = {
-    rf"release {_COMPARED}$": _release,
+    rf"release {_COMPARED}$": _check_release,
     # A sentence may go on: "the release is 1.13 or later, where NCCL can be left out".
-    rf"release is {_SPOKEN}\b": _release,
-    _UPSTREAM_FORM: _upstream,
-    rf"pins (?P<name>[\w-]+) {_COMPARED}$": _pins,
-    rf"release pins (?P<name>[\w-]+) {_SPOKEN}\b": _pins,
+    rf"release is {_SPOKEN}\b": _check_release,
+    _UPSTREAM_FORM: _check_upstream,
+    rf"pins (?P<name>[\w-]+) {_COMPARED}$": _check_pins,
+    rf"release pins (?P<name>[\w-]+) {_SPOKEN}\b": _check_pins,
     r"no substitute (?P<name>[\w-]+)$": _no_substitute,
     r"recipe builds from the pinned archive of (?P<name>[\w-]+) again": _no_substitute,
     r"answer (?P<name>[A-Z][A-Z0-9_]+)$": _answered,
@@ -192,8 +192,8 @@ _SPELLINGS: Mapping[str, Check] = {
     # A recipe is for every host, and this one's glibc decides nothing: that is for a person.
     rf"glibc {_COMPARED}$": lambda *_: None,
     rf"build host has glibc {_SPOKEN}\b": lambda *_: None,
-    rf"python {_COMPARED}$": _python,
-    r"wheel is for Python 2$": _of_recipe(lambda recipe, _: recipe.host.python.startswith("2.")),
-    r"wheel is for macOS": _of_recipe(lambda recipe, _: recipe.host.system == "Darwin"),
+    rf"python {_COMPARED}$": _check_python,
+    r"wheel is for Python 2$": _recipe_check(lambda recipe, _: recipe.host.python.startswith("2.")),
+    r"wheel is for macOS": _recipe_check(lambda recipe, _: recipe.host.system == "Darwin"),
 }
 _FORMS = [(re.compile(f"(?:the )?{spelling}"), check) for spelling, check in _SPELLINGS.items()]

@@ -14,7 +14,7 @@ from typing import Self
 
 from tfwright.facts.compatibility import Hermetic
 from tfwright.rules import modules
-from tfwright.rules.configurations import in_force
+from tfwright.rules.configurations import flags_in_force
 from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import REQUIREMENTS
 from tfwright.rules.recognisers import NAME, digest_of, urls_of
@@ -81,14 +81,14 @@ class Environment:
         """Return the same with what the configurations of a tree's .bazelrc say as well."""
         # What ./configure writes comes behind the lines of the tree, and before the command line.
         written = [f'build:cuda --repo_env={name}="{said}"' for name, said in self.answers.items()]
-        flags = in_force("\n".join([bazelrc, *written, "build --config=cuda"]), self.flags)
+        flags = flags_in_force("\n".join([bazelrc, *written, "build --config=cuda"]), self.flags)
         pairs = (re.fullmatch(r"--repo_env=(\w+)=(.*)", flag) for flag in flags)
         found = {pair[1]: pair[2] for pair in pairs if pair}
         variables = {name: found.get(name) or value for name, value in self.variables.items()}
         return replace(self, variables=variables)
 
 
-def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
+def listed_files(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
     """Yield the files that the constants of a module list, and the repositories of components."""
     base = ""
     for statement in body:
@@ -101,7 +101,7 @@ def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
                             base = f"{text}/"
                         case dict(entries):
                             place = Listed(name, path, statement.lineno)
-                            yield from _leaves(place, entries, base, DEEPEST)
+                            yield from _entries_in(place, entries, base, DEEPEST)
 
 
 def of_commit(known: Hermetic, bazelrc: str, texts: Mapping[str, str], source: str) -> Hermetic:
@@ -112,7 +112,9 @@ def of_commit(known: Hermetic, bazelrc: str, texts: Mapping[str, str], source: s
     cuda, cudnn, nvshmem, _ = Environment(known.variables).of_tree(bazelrc).variables.values()
     known = replace(known, cuda=cuda, cudnn=cudnn, nvshmem=nvshmem)
     tree = parse_python("\n".join(texts.values()))
-    entries = [one for one in listed("", tree.body) if isinstance(one, Listed)] if tree else []
+    entries = (
+        [one for one in listed_files("", tree.body) if isinstance(one, Listed)] if tree else []
+    )
     cudas, cudnns, nvshmems = (
         tuple(
             dict.fromkeys(one.version for one in entries if one.table == f"{name}_REDIST_JSON_DICT")
@@ -124,7 +126,7 @@ def of_commit(known: Hermetic, bazelrc: str, texts: Mapping[str, str], source: s
     return replace(known, cudas=cudas, cudnns=cudnns, nvshmems=nvshmems, source=source)
 
 
-def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
+def pip_packages(texts: Mapping[str, str]) -> Iterator[Listed]:
     """Yield the packages that pip is to install for a build, for each Python.
 
     The url of each is the pin as pip reads it: with its marker and its checksums, on one line.
@@ -140,14 +142,16 @@ def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
                 yield Listed(REQUIREMENTS.pattern, path, number, version, url=whole)
 
 
-def pins(found: Rules, environment: Environment) -> list[str]:
+def pip_pins(found: Rules, environment: Environment) -> list[str]:
     """Return the packages that pip installs for the Python in force, as pip reads them."""
     python = environment.variables.get("HERMETIC_PYTHON_VERSION")
     listed = (entry for entry in found.listed if entry.table == REQUIREMENTS.pattern)
     return [entry.url for entry in listed if entry.version == python]
 
 
-def _leaves(place: Listed, value: object, base: str, depth: int) -> Iterator[Listed | Component]:
+def _entries_in(
+    place: Listed, value: object, base: str, depth: int
+) -> Iterator[Listed | Component]:
     match value:
         case [str(url), str(sha256)] if "://" in url:
             yield replace(place, url=url, sha256=sha256)
@@ -167,15 +171,17 @@ def _leaves(place: Listed, value: object, base: str, depth: int) -> Iterator[Lis
                     inner_place = replace(place, platform=key)
                 else:
                     inner_place = replace(place, version=place.version or str(key))
-                yield from _leaves(inner_place, inner, base, depth - 1)
+                yield from _entries_in(inner_place, inner, base, depth - 1)
 
 
-def chosen(found: Rules, environment: Environment, text_of: Callable[[str], bytes | None]) -> Rules:
+def with_chosen_files(
+    found: Rules, environment: Environment, text_of: Callable[[str], bytes | None]
+) -> Rules:
     """Add the files that an environment chooses of those that are listed, and what they list.
 
     `text_of` returns the content of a file by its sha256, None if it is not here.
     """
-    added = Rules(tuple(modules.of_registry(found, text_of)), ())
+    added = Rules(tuple(modules.registry_archives(found, text_of)), ())
     tables = dict.fromkeys(entry.table for entry in found.listed)
     for table in tables:
         for pattern, variable, name in TABLES:
@@ -184,7 +190,7 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
                 continue
             if match.groupdict().get("major", environment.cuda) != environment.cuda:
                 continue
-            added += _taken(name, table, variable, environment, found, text_of)
+            added += _chosen_file(name, table, variable, environment, found, text_of)
     if url := environment.variables.get(PYTHON_URL):
         with suppress(UnknownError):
             sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
@@ -193,7 +199,7 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
     return found + added
 
 
-def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
+def _chosen_file(  # noqa: PLR0913, PLR0917 each is a fact of its own
     name: str,
     table: str,
     variable: str,
@@ -231,17 +237,17 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
         return Rules((file,), (Unreadable(entry.file, entry.line, why),))
     names = {component.name: component.repository for component in found.components}
     keys = (*platforms, f"cuda{environment.cuda}")
-    return Rules((file, *_parts(file, text, names, keys)), ())
+    return Rules((file, *_listed_archives(file, text, names, keys)), ())
 
 
-def _parts(
+def _listed_archives(
     file: Repository, text: bytes, names: Mapping[str, str], keys: Sequence[str]
 ) -> Iterator[Repository]:
     """Yield the archives that a JSON file of NVIDIA's lists for a platform."""
     base = file.urls[0].rpartition("/")[0]
-    for part, component in modules.object_of(text).items():
+    for part, component in modules.json_object(text).items():
         # cuDNN has an archive for each CUDA: {"linux-x86_64": {"cuda12": {…}}}.
-        entry = _of_platform(_of_platform(component, keys), keys)
+        entry = _platform_entry(_platform_entry(component, keys), keys)
         match entry:
             case {"relative_path": str(path), "sha256": str(sha256)} if part in names:
                 # A path that leads out of the folder is not one of NVIDIA's.
@@ -251,7 +257,7 @@ def _parts(
                         yield replace(file, name=names[part], rule="list", urls=urls, sha256=digest)
 
 
-def _of_platform(entry: object, keys: Sequence[str]) -> object:
+def _platform_entry(entry: object, keys: Sequence[str]) -> object:
     """Return the part of an entry that is for a platform, or for a CUDA."""
     if isinstance(entry, dict) and "relative_path" not in entry:
         return next((entry[key] for key in keys if key in entry), None)

@@ -91,7 +91,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
-class Way:
+class Reference:
     """What leads into another repository: a call of a symbol of it, or a load of a file.
 
     Bazel reads a file that is loaded, whether or not anything in it is called.
@@ -151,23 +151,23 @@ class Rules:
 
     repositories: tuple[Repository, ...]
     unreadable: tuple[Unreadable, ...]
-    ways: tuple[Way, ...] = ()
+    references: tuple[Reference, ...] = ()
     linked: tuple[Linked, ...] = ()
     listed: tuple[Listed, ...] = ()
     components: tuple[Component, ...] = ()
 
     @property
-    def nested(self) -> list[Way]:
+    def calls(self) -> list[Reference]:
         """The calls, which `follow` reads once the files of their repositories are there."""
-        return [way for way in self.ways if way.symbol]
+        return [reference for reference in self.references if reference.symbol]
 
     @property
-    def loads(self) -> list[Way]:
+    def loads(self) -> list[Reference]:
         """What Bazel reads before it makes any of the repositories.
 
         Without one of these files it makes none.
         """
-        return [way for way in self.ways if not way.symbol]
+        return [reference for reference in self.references if not reference.symbol]
 
     @property
     def loaded(self) -> set[str]:

@@ -11,10 +11,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from tfwright.rules.configurations import in_force
+from tfwright.rules.configurations import flags_in_force
 from tfwright.rules.model import Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import LOCK, MODULES, WORKSPACE
-from tfwright.rules.recognisers import declares, digest_of, files_of, line_of, names_url, urls_of
+from tfwright.rules.recognisers import (
+    declares_download,
+    digest_of,
+    files_of,
+    line_of,
+    names_url,
+    urls_of,
+)
 from tfwright.rules.starlark.language import UnknownError
 from tfwright.tools import json_text
 
@@ -37,11 +44,11 @@ _PLACE = re.compile(
 _SWITCH = re.compile(r"--(no)?enable_(bzlmod|workspace)(=(true|yes|1|false|no|0))?")
 
 
-def starts(bazelrc: str, flags: Sequence[str], bazel: str) -> tuple[str, ...]:
+def starting_files(bazelrc: str, flags: Sequence[str], bazel: str) -> tuple[str, ...]:
     """Return the files from which a Bazel, with flags of its own, reads dependencies."""
     major = int(bazel.partition(".")[0])
     uses = {"bzlmod": major >= 7, "workspace": major <= 7}  # noqa: PLR2004 the defaults of Bazel
-    for flag in in_force(bazelrc, flags):
+    for flag in flags_in_force(bazelrc, flags):
         if found := _SWITCH.fullmatch(flag):
             uses[found[2]] = (found[1] is None) == (found[4] in {None, "true", "yes", "1"})
     # Before the two were flags, WORKSPACE was all there was.
@@ -49,22 +56,22 @@ def starts(bazelrc: str, flags: Sequence[str], bazel: str) -> tuple[str, ...]:
     return tuple(name for name, used in files if used)
 
 
-def apparent(name: str) -> str:
+def apparent_name(name: str) -> str:
     """Return the name of a repository, given Bazel's own: ``rules_cc~``, ``a~~extension~name``."""
     parts = re.split("[~+]+", name.rstrip("~+"))
     # Up to Bazel 7.1 the version of a module follows its name.
     return parts[0] if parts[-1][:1].isdigit() else parts[-1]
 
 
-def place(url: str) -> str:
+def registry_path(url: str) -> str:
     """Return the path of a file in its registry, by its address; empty if it is none of one."""
     found = _PLACE.fullmatch(url)
     return found[1] if found else ""
 
 
-def locked(text: str) -> Rules:
+def read_lock(text: str) -> Rules:
     """Read what a MODULE.bazel.lock pins: files of registries, and repositories of extensions."""
-    read = object_of(text)
+    read = json_object(text)
     known = read.get("registryFileHashes")
     pinned = known.items() if isinstance(known, dict) else ()
     found: list[Repository] = []
@@ -72,11 +79,11 @@ def locked(text: str) -> Rules:
     for url, sha256 in pinned:
         # Bazel notes, without a checksum, which files a registry does not have.
         if sha256 is not None:
-            found += _file(url, sha256)
+            found += _registry_file(url, sha256)
     for attributes in _attributes(read, DEEPEST):
         # Up to Bazel 7.1 a lock has the archives themselves; for extensions it has them since.
         try:
-            found += _declared(attributes)
+            found += _declared_files(attributes)
         except UnknownError as fault:
             unreadable.append(Unreadable(LOCK, 1, str(fault)))
     if not found:
@@ -85,7 +92,7 @@ def locked(text: str) -> Rules:
     return Rules(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(unreadable)))
 
 
-def of_registry(found: Rules, text_of: Callable[[str], bytes | None]) -> Iterator[Repository]:
+def registry_archives(found: Rules, text_of: Callable[[str], bytes | None]) -> Iterator[Repository]:
     """Yield the archives and patches of the modules whose source.json is here.
 
     `text_of` returns the content of a file by its sha256, None if it is not here.
@@ -93,20 +100,20 @@ def of_registry(found: Rules, text_of: Callable[[str], bytes | None]) -> Iterato
     for file in found.repositories:
         if file.rule != REGISTRY or not file.urls[0].endswith("/source.json"):
             continue
-        source = object_of(text_of(file.sha256) or b"")
+        source = json_object(text_of(file.sha256) or b"")
         folder = file.urls[0].removesuffix("source.json")
         for kind in ("patches", "overlay"):
             named = source.get(kind)
             for name, integrity in named.items() if isinstance(named, dict) else ():
-                for patch in _file(f"{folder}{kind}/{name}", integrity):
+                for patch in _registry_file(f"{folder}{kind}/{name}", integrity):
                     yield replace(patch, rule=PATCH)
         with suppress(UnknownError):
             prefix = line_of(source.get("strip_prefix") or "")
-            for archive in _declared({**source, "name": file.name}):
+            for archive in _declared_files({**source, "name": file.name}):
                 yield replace(archive, rule="bazel_dep", strip_prefix=prefix)
 
 
-def _file(url: str, digest: object) -> Iterator[Repository]:
+def _registry_file(url: str, digest: object) -> Iterator[Repository]:
     """Yield a file of a registry, named like its module; nothing if that is no address of one."""
     match = _PLACE.fullmatch(url)
     with suppress(UnknownError):
@@ -115,8 +122,8 @@ def _file(url: str, digest: object) -> Iterator[Repository]:
             yield Repository(name, REGISTRY, LOCK, 1, urls_of(url), sha256, by_url=True)
 
 
-def _declared(attributes: Mapping[str, object]) -> Iterator[Repository]:
-    if declares(attributes):
+def _declared_files(attributes: Mapping[str, object]) -> Iterator[Repository]:
+    if declares_download(attributes):
         name = line_of(attributes["name"])
         commit = line_of(attributes.get("commit") or "")
         for urls, sha256 in files_of(attributes):
@@ -135,7 +142,7 @@ def _attributes(value: object, depth: int) -> Iterator[Mapping[str, object]]:
             yield from _attributes(inner, depth - 1)
 
 
-def object_of(text: str | bytes) -> dict[str, Any]:
+def json_object(text: str | bytes) -> dict[str, Any]:
     """Return what an object in JSON holds; nothing where it cannot be read."""
     read: object = None
     with suppress(ValueError):

@@ -28,7 +28,7 @@ WORKSPACE, MODULES, LOCK, BAZELRC = ("WORKSPACE", "MODULE.bazel", "MODULE.bazel.
 """The files with which Bazel begins; the last one says which of the first two it reads."""
 
 
-def relevant(path: str) -> bool:
+def is_relevant(path: str) -> bool:
     """Say whether Bazel begins with a file of a tree, or can be led to it."""
     rules = path.endswith((".bzl", ".MODULE.bazel")) and path.isprintable()
     begins = path in {WORKSPACE, MODULES, LOCK, BAZELRC}
@@ -64,14 +64,14 @@ class PatchedTree:
         """Use what an earlier run left at `tree`, as far as it is sound."""
         self._tree, self._table = WorkTree(tree), table
         self._mirror, self._commit = mirror, commit
-        self._known = self._kept()
+        self._known = self._usable_steps()
         self._taken: list[TreeStep] = []
         self._index = ""
         """What the index is known to hold; empty where that is not known."""
         self._new = False
         """Whether a step was taken that is not written down yet."""
 
-    def _kept(self) -> Sequence[TreeStep]:
+    def _usable_steps(self) -> Sequence[TreeStep]:
         """Return the steps that an earlier run took; none where anything is not as it was left."""
         try:
             kept = KeptSteps.model_validate_json(files.content(self._tree.path / STEPS))
@@ -89,7 +89,7 @@ class PatchedTree:
         )
         return kept.steps if usable else ()
 
-    def patched(self, note: Callable[[str], None] = lambda _: None) -> str:
+    def apply_all(self, note: Callable[[str], None] = lambda _: None) -> str:
         """Return git's id of the content after all patches.
 
         `note` hears of each patch that applies elsewhere than it says. Raises RecipeError for an
@@ -103,16 +103,16 @@ class PatchedTree:
         exclude = list(self._table.exclude)
         try:
             first = json_text.digest([str(self._mirror), self._commit, exclude, assets])
-            self._take(first, self._begin)
+            self._run_step(first, self._check_out)
             self._apply_patches()
         finally:
-            self._keep()
+            self._save_steps()
         for step in self._taken:
             for moved in step.notes:
                 note(moved)
         return self._taken[-1].content
 
-    def replaced(self, key: str, texts: Callable[[str], Mapping[str, str]]) -> str:
+    def replace_files(self, key: str, texts: Callable[[str], Mapping[str, str]]) -> str:
         """Return git's id of the content after whole files were replaced.
 
         `texts` is handed the content before, and returns the new files by path; `key` is a digest
@@ -124,11 +124,11 @@ class PatchedTree:
                 self._tree.replace(path, text)
             return ()
 
-        self._take(key, replace)
-        self._keep()
+        self._run_step(key, replace)
+        self._save_steps()
         return self._taken[-1].content
 
-    def _take(self, key: str, work: Callable[[str], Sequence[str]]) -> None:
+    def _run_step(self, key: str, work: Callable[[str], Sequence[str]]) -> None:
         """Take a step, or believe that it was taken before; `work` gets the content before it."""
         place = len(self._taken)
         before = self._commit
@@ -151,7 +151,7 @@ class PatchedTree:
         self._index, self._new = step.content, True
         self._taken.append(step)
 
-    def _begin(self, commit: str) -> Sequence[str]:
+    def _check_out(self, commit: str) -> Sequence[str]:
         """Start from nothing with the commit, then put the assets in."""
         self._tree.prepare(self._mirror, commit, self._table.exclude)
         # Assets come first: a patch may change one, as it may any file of the tree.
@@ -168,10 +168,10 @@ class PatchedTree:
             path = self._table.file(patch)
 
             def apply(before: str, path: Path = path) -> Sequence[str]:
-                return patching.apply(self._tree, path, self._due, before)
+                return patching.apply(self._tree, path, self._due_condition, before)
 
             try:
-                self._take(files.sha256(path), apply)
+                self._run_step(files.sha256(path), apply)
             except RecipeError as fault:
                 # Not the patch may be wrong, but the bytes of the files that it names.
                 before = self._taken[-1].content
@@ -183,7 +183,7 @@ class PatchedTree:
         if faults:
             raise patching.combined(faults)
 
-    def _due(self, drop_when: str) -> str:
+    def _due_condition(self, drop_when: str) -> str:
         """Return the condition of a patch's header that says that it is not needed any more."""
         from tfwright.rules import dropping
         from tfwright.rules.dropping import DropFacts
@@ -191,7 +191,7 @@ class PatchedTree:
         verdict = dropping.judge(drop_when, DropFacts(self._table))
         return verdict.condition if verdict.answer == "due" else ""
 
-    def _keep(self) -> None:
+    def _save_steps(self) -> None:
         """Write down which steps were taken, and the objects that their contents consist of."""
         if not self._new:
             return
@@ -218,20 +218,20 @@ class PatchedTree:
                 )
 
 
-def make(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
+def make_tree(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
     """Make a tree from nothing, and return git's id of its content after all patches."""
     WorkTree(tree).discard()
-    return PatchedTree(tree, table, mirror, commit).patched()
+    return PatchedTree(tree, table, mirror, commit).apply_all()
 
 
 def rule_files(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return git's ids of the files of a content that can hold repository rules, by path."""
-    return WorkTree(tree).plain_files(content, _holding_rules(table))
+    return WorkTree(tree).plain_files(content, _rule_filter(table))
 
 
-def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
+def rule_texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return the files of a tree's content that can hold repository rules, by path."""
-    return WorkTree(tree).texts(content, _holding_rules(table))
+    return WorkTree(tree).texts(content, _rule_filter(table))
 
 
 def text(tree: Path, content: str, path: str) -> str:
@@ -239,11 +239,11 @@ def text(tree: Path, content: str, path: str) -> str:
     return "".join(WorkTree(tree).texts_at(content, [path]).values())
 
 
-def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
-    return lambda path: relevant(path) and not is_excluded(path, table.exclude)
+def _rule_filter(table: SourceTable) -> Callable[[str], bool]:
+    return lambda path: is_relevant(path) and not is_excluded(path, table.exclude)
 
 
-def digests(table: SourceTable) -> Mapping[str, str]:
+def file_digests(table: SourceTable) -> Mapping[str, str]:
     """Return the digest of each patch and asset, by its path under patches/."""
     return {file: files.sha256(table.file(file)) for file in table.named_files}
 
@@ -254,7 +254,7 @@ def rule_digests(table: SourceTable) -> Mapping[str, str]:
     A patch of sources alone changes nothing that a build downloads; one of a patch may, that a rule
     applies to the rules in an archive.
     """
-    rules = _holding_rules(table)
+    rules = _rule_filter(table)
 
     def holding(path: str) -> bool:
         return rules(path) or path.endswith((".patch", ".diff"))
@@ -267,7 +267,7 @@ def rule_digests(table: SourceTable) -> Mapping[str, str]:
 
     return {
         file: digest
-        for file, digest in digests(table).items()
+        for file, digest in file_digests(table).items()
         if file not in table.patches or changes_rules(file)
     }
 
@@ -284,7 +284,7 @@ class Readings:
         """Keep readings in a folder, which need not exist yet; None keeps none."""
         self._folder = folder
 
-    def remembered(
+    def read_once(
         self, what: object, read: "Callable[[], Reading | None]", kind: type[Reading]
     ) -> "Reading | None":
         """Return what is read from something that JSON can say, which decides it all.
@@ -295,7 +295,7 @@ class Readings:
         if self._folder is None:
             return read()
         model = TypeAdapter(kind)
-        path = self._folder / f"{json_text.digest([self._reader, what])}.json"
+        path = self._folder / f"{json_text.digest([self._code_digests, what])}.json"
         with suppress(OSError, UnicodeDecodeError, ValidationError):
             said, _, text = files.text(path, "strict").partition("\n")
             # The first line is a digest of the rest: a reading that was cut could miss a download.
@@ -312,6 +312,6 @@ class Readings:
         return found
 
     @cached_property
-    def _reader(self) -> list[str]:
+    def _code_digests(self) -> list[str]:
         """Digests of the code that reads: another version may find more in the same files."""
         return [files.sha256(path) for path in sorted(Path(__file__).parent.rglob("*.py"))]

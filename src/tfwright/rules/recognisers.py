@@ -38,7 +38,7 @@ NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
 """What a repository can be called."""
 
 
-def declares(named: Mapping[str, object]) -> bool:
+def declares_download(named: Mapping[str, object]) -> bool:
     """Say whether a call with these arguments declares a download."""
     return "name" in named and any(map(tells_origin, named))
 
@@ -57,7 +57,7 @@ def names_dictionary(argument: str) -> bool:
     return argument.endswith(("url_dict", "json_dict"))
 
 
-def changes_files(command: object) -> bool:
+def changes_only_files(command: object) -> bool:
     """Say whether a command of `patch_cmds` works on an archive's files, and on none with rules."""
     if not isinstance(command, str) or re.search(r"://|\.bzl\b|`|\$\(", command):
         return False
@@ -102,10 +102,10 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
     for name, value in known.items():
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
             yield from ((urls_of(urls), digest_of(sha256)) for sha256, urls in value.items())
-    integrity = _dictionary(known.get(f"{OVERLAID}integrity"))
-    for path, urls in _dictionary(known.get(f"{OVERLAID}urls")).items():
+    integrity = _as_dictionary(known.get(f"{OVERLAID}integrity"))
+    for path, urls in _as_dictionary(known.get(f"{OVERLAID}urls")).items():
         yield urls_of(urls), digest_of(integrity.get(path))
-    for url, digest in _dictionary(known.get(REMOTE_PATCHES)).items():
+    for url, digest in _as_dictionary(known.get(REMOTE_PATCHES)).items():
         yield urls_of(url), digest_of(digest)
     # A rule may name several files, such as jar_urls with jar_sha256 next to srcjar_urls.
     plain = {
@@ -120,7 +120,7 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
             yield urls, digest_of(digest)
 
 
-def _dictionary(value: object) -> Mapping[str, object]:
+def _as_dictionary(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
@@ -177,7 +177,7 @@ def line_of(value: object) -> str:
     return value
 
 
-def called(node: ast.expr) -> str:
+def callee_name(node: ast.expr) -> str:
     """Return the name of what is called, without what it is an attribute of."""
     if isinstance(node, ast.Attribute):
         return node.attr

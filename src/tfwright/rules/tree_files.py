@@ -60,7 +60,7 @@ NIGHTLY = "-nightly"
 _COMPARISONS = {ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Eq: operator.eq}
 
 
-def insist_on_release(repository: Path, commit: str, table: SourceTable) -> None:
+def check_release(repository: Path, commit: str, table: SourceTable) -> None:
     """Raise RecipeError if the commit is of another release than the recipe says.
 
     Rules, prompts and patches are chosen by the release. With a wrong one the first thing that
@@ -84,7 +84,7 @@ def insist_on_release(repository: Path, commit: str, table: SourceTable) -> None
         )
 
 
-def insist_on_named(
+def check_named_release(
     texts: Mapping[str, str], wanted: ExactRelease, commit: str, remote: Remote, option: str
 ) -> None:
     """Raise RecipeError if a commit is of another release than the name that led to it.
@@ -103,7 +103,7 @@ def _other_version(
     texts: Mapping[str, str], wanted: ExactRelease, *, exact: bool
 ) -> ExactRelease | None:
     """Return the version that a tree states, if it is another one; None if it states none."""
-    stated = _stated(texts)
+    stated = _stated_version(texts)
     # What a fork adds behind the plus sign is not in the files of all of them.
     agrees = stated and (
         stated[:3] == wanted[:3] and stated.candidate == wanted.candidate
@@ -113,14 +113,14 @@ def _other_version(
     return None if agrees else stated
 
 
-def _stated(texts: Mapping[str, str]) -> ExactRelease | None:
+def _stated_version(texts: Mapping[str, str]) -> ExactRelease | None:
     found = (pattern.search(texts.get(path, "")) for path, pattern in RELEASES.items())
     return next((ExactRelease.parse(one[1]) for one in found if one), None)
 
 
 def release_of(texts: Mapping[str, str]) -> Release | None:
     """Return the release that a tree says it is; `texts` are its files of `RELEASES` by path."""
-    stated = _stated(texts)
+    stated = _stated_version(texts)
     return stated.line if stated else None
 
 
@@ -168,7 +168,7 @@ def toolchain_of(texts: Mapping[str, str]) -> tuple[str, str]:
     return (f"{found[1]}.git", found[2]) if found else ("", "")
 
 
-def unpatched(repository: Path, source: SourceTable, paths: Iterable[str]) -> dict[str, str]:
+def unpatched_texts(repository: Path, source: SourceTable, paths: Iterable[str]) -> dict[str, str]:
     """Return the texts of files of the pinned commit by path, without those that a patch changes.
 
     What a patch changes cannot be judged by the commit alone.
@@ -183,7 +183,7 @@ def setup_of(texts: Mapping[str, str]) -> str:
     return next(filter(None, (texts.get(path) for path in SETUPS)), "")
 
 
-def building(release: Release, required: Iterable[Requirement]) -> dict[str, str]:
+def build_packages(release: Release, required: Iterable[Requirement]) -> dict[str, str]:
     """Return the packages that the build of a release imports, in the versions that are required.
 
     `required` is what its setup.py requires; the build imports more than that.
@@ -211,7 +211,7 @@ class JudgedPin:
     """What `invoke pin` has to resolve; empty where the pin fits."""
 
 
-def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
+def judge_pins(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     """Judge each pin of ``verify.requirements`` by the text of a tree's setup.py.
 
     `python` is the target Python, as ``3.6``. Without pins a recipe verifies nothing.
@@ -219,8 +219,8 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     # --hash belongs to pip, not to the requirement.
     exact = [Requirement(line.partition(" --hash")[0]) for line in pins]
     pinned = {canonicalize_name(one.name): one for one in exact}
-    wanted = required(setup, python)
-    for nightly, release in nightlies(setup, python):
+    wanted = required_packages(setup, python)
+    for nightly, release in nightly_packages(setup, python):
         wanted.append(nightly if canonicalize_name(nightly.name) in pinned else release)
     for requirement in wanted if pins else ():
         name = canonicalize_name(requirement.name)
@@ -235,7 +235,7 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
         yield JudgedPin(name, f"{asks} ({says})", asks)
 
 
-def resolving(pins: Iterable[JudgedPin], built: Collection[str]) -> str:
+def pin_options(pins: Iterable[JudgedPin], built: Collection[str]) -> str:
     """Return the options of `invoke pin` that resolve these packages.
 
     `built` are those that the build imports: the wheel is tried with the numpy that it was built
@@ -249,16 +249,18 @@ def resolving(pins: Iterable[JudgedPin], built: Collection[str]) -> str:
     )
 
 
-def nightlies(setup: str, python: str) -> list[tuple[Requirement, Requirement]]:
+def nightly_packages(setup: str, python: str) -> list[tuple[Requirement, Requirement]]:
     """Return the nightly packages that setup.py of a tree in development requires.
 
     Each comes with what the release of that tree requires instead. An index keeps the last nights
     only; those that it has may need a later TensorFlow.
     """
-    stable = {canonicalize_name(requirement.name) for requirement in required(setup, python)}
+    stable = {
+        canonicalize_name(requirement.name) for requirement in required_packages(setup, python)
+    }
     short = {"tb": "tensorboard", "tf-estimator": "tensorflow-estimator"}
     found = []
-    for nightly in required(setup, python, nightly=True):
+    for nightly in required_packages(setup, python, nightly=True):
         name = nightly.name.removesuffix(NIGHTLY)
         bounds = re.sub(r"\.?(a|dev)\d*(?=,|$)", "", str(nightly.specifier))
         # A release names both; only one of them goes into its wheel.
@@ -267,7 +269,7 @@ def nightlies(setup: str, python: str) -> list[tuple[Requirement, Requirement]]:
     return found
 
 
-def required(setup: str, python: str, *, nightly: bool = False) -> list[Requirement]:
+def required_packages(setup: str, python: str, *, nightly: bool = False) -> list[Requirement]:
     """Return what setup.py requires for a Python; empty if it cannot be read.
 
     The program is read and never run: it is the tree's, and may be for Python 2.
@@ -277,7 +279,7 @@ def required(setup: str, python: str, *, nightly: bool = False) -> list[Requirem
         return []
     numbers = tuple(int(part) for part in python.split(".") if part.isdigit())
     found: dict[str, Requirement] = {}
-    for text in _texts(tree.body, numbers):
+    for text in _requirement_texts(tree.body, numbers):
         try:
             requirement = Requirement(text)
         # InvalidRequirement is a ValueError; brackets within brackets recurse.
@@ -290,48 +292,48 @@ def required(setup: str, python: str, *, nightly: bool = False) -> list[Requirem
     return list(found.values())
 
 
-def _texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
+def _requirement_texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
     """Yield the texts that get into REQUIRED_PACKAGES at the top level of setup.py."""
     for statement in body:
         match statement:
             case ast.Assign(targets=[ast.Name(id="REQUIRED_PACKAGES")], value=value):
-                yield from _constants(value, python)
+                yield from _constant_texts(value, python)
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(value=ast.Name(id="REQUIRED_PACKAGES")), args=[added]
                 )
             ):
-                yield from _constants(added, python)
+                yield from _constant_texts(added, python)
             case ast.If(test=test):
-                answer = _answer(test, python)
+                answer = _condition_value(test, python)
                 # A condition that cannot be read here decides about no requirement.
                 if answer is not None:
                     branch = statement.body if answer else statement.orelse
-                    yield from _texts(branch, python)
+                    yield from _requirement_texts(branch, python)
 
 
-def _constants(value: ast.AST, python: tuple[int, ...]) -> Iterator[str]:
+def _constant_texts(value: ast.AST, python: tuple[int, ...]) -> Iterator[str]:
     """Yield the texts of a value, without those that only its conditions compare with."""
     match value:
         case ast.Constant(value=str(text)):
             yield text
         case ast.BinOp(left=left, right=ast.Constant(value=str(end))):
             # One text in two lines.
-            *others, text = ["", *_constants(left, python)]
+            *others, text = ["", *_constant_texts(left, python)]
             yield from others
             yield text + end
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            answer = _answer(test, python)
+            answer = _condition_value(test, python)
             # Where the condition cannot be read, both may apply.
             chosen = {True: [body], False: [orelse], None: [body, orelse]}[answer]
             for part in chosen:
-                yield from _constants(part, python)
+                yield from _constant_texts(part, python)
         case _:
             for child in ast.iter_child_nodes(value):
-                yield from _constants(child, python)
+                yield from _constant_texts(child, python)
 
 
-def _answer(test: ast.expr, python: tuple[int, ...]) -> bool | None:
+def _condition_value(test: ast.expr, python: tuple[int, ...]) -> bool | None:
     """Return what a condition on the Python or the processor says; None for any other one."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None

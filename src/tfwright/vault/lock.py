@@ -412,7 +412,7 @@ def _unlockable_entries(rules: Rules, taken: Taken) -> Iterator[Unlockable]:
         yield Unlockable(name=name, file=file, line=line, why=why, needed=needed)
     for fault in rules.unreadable:
         yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
-    for call in rules.nested:
+    for call in rules.calls:
         why = f"@{call.archive}//{call.path}, which defines it, was not there to be read"
         yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
 

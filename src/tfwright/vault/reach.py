@@ -14,8 +14,8 @@ from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.printable import listed
 from tfwright.rules import listings, repositories
 from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
-from tfwright.rules.model import Linked, Repository, Rules, Way
-from tfwright.rules.patched_tree import Readings, relevant
+from tfwright.rules.model import Linked, Reference, Repository, Rules
+from tfwright.rules.patched_tree import Readings, is_relevant
 from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import patching
@@ -60,7 +60,7 @@ class Reached:
     supply: Supply
     clone_results: dict[Clone, Path | TfwrightError]
     """The commits that rules clone: the repository that holds each, or why none does."""
-    unread: Sequence[Way] = ()
+    unread: Sequence[Reference] = ()
     """Loads of archives and commits that are here, and have no such file."""
 
     @property
@@ -185,8 +185,8 @@ def obtain_all(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
     environment, content = suppliers.environment, partial(_listing, suppliers.store)
-    reached = Reached(listings.chosen(found, environment, content), Supply({}, ()), {})
-    followed = dict[Way, Rules]()
+    reached = Reached(listings.with_chosen_files(found, environment, content), Supply({}, ()), {})
+    followed = dict[Reference, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
         before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
@@ -199,10 +199,12 @@ def obtain_all(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached
                 except (SupplyError, RecipeError) as fault:
                     reached.clone_results[commit] = fault
         # Each round has fewer of them to read.
-        unread = [way for way in reached.rules.ways if way not in followed]
-        more = {way: _read_reference(way, reached, suppliers) for way in unread}
-        followed |= {way: behind for way, behind in more.items() if behind}
-        rules = listings.chosen(repositories.joined(found, followed), environment, content)
+        unread = [reference for reference in reached.rules.references if reference not in followed]
+        more = {reference: _read_reference(reference, reached, suppliers) for reference in unread}
+        followed |= {reference: behind for reference, behind in more.items() if behind}
+        rules = listings.with_chosen_files(
+            repositories.joined(found, followed), environment, content
+        )
         # A list of files that was brought names more as well.
         if not any(more.values()) and {*rules.repositories} <= {*reached.rules.repositories}:
             break
@@ -271,7 +273,7 @@ def wanted_clones(found: Rules, lock: Lock | None) -> list[Clone]:
 
 def _names_with_rules(found: Rules) -> set[str]:
     """Return the repositories without which Bazel cannot read all rules."""
-    leading = {way.archive for way in found.ways}
+    leading = {reference.archive for reference in found.references}
     # @python is made of the interpreter for a platform, whose repository has another name.
     if "python" in leading:
         chosen = (one.name for one in found.repositories if one.rule == BY_VERSION)
@@ -291,13 +293,13 @@ def _repositories_with_rules(found: Rules) -> list[Repository]:
     ]
 
 
-def _read_reference(way: Way, reached: Reached, suppliers: Suppliers) -> Rules | None:
+def _read_reference(reference: Reference, reached: Reached, suppliers: Suppliers) -> Rules | None:
     """Return what is behind a nested call or a load, read unless an earlier run read the same.
 
     None if its repository is not here, or has no rules.
     """
-    links = (link for link in reached.rules.linked if link.name == way.archive)
-    link = next(links, Linked(way.archive, way.archive, ""))
+    links = (link for link in reached.rules.linked if link.name == reference.archive)
+    link = next(links, Linked(reference.archive, reference.archive, ""))
     contents = (
         (repository, _content_reader(repository, reached, suppliers))
         for repository in reached.rules.repositories
@@ -314,14 +316,14 @@ def _read_reference(way: Way, reached: Reached, suppliers: Suppliers) -> Rules |
     def follow() -> Rules | None:
         found = {
             path.removeprefix(beginning): text
-            for path, text in patching.patched(read(None), patches, relevant)[0].items()
+            for path, text in patching.patched(read(None), patches, is_relevant)[0].items()
             if path.startswith(beginning)
         }
-        return repositories.follow(way, found) if found else None
+        return repositories.follow(reference, found) if found else None
 
     # The digest of an archive decides all of its files, so that it is not even opened again.
-    what = [*where, *patches.values(), link.folder, asdict(way)]
-    return suppliers.readings.remembered(what, follow, Rules)
+    what = [*where, *patches.values(), link.folder, asdict(reference)]
+    return suppliers.readings.read_once(what, follow, Rules)
 
 
 def _patch_texts(repository: Repository, reached: Reached, suppliers: Suppliers) -> dict[str, str]:
@@ -367,7 +369,7 @@ def unfit_hunks(
 
     what = ["unfit", *([name, patches, where] for name, patches, where, _ in judged)]
     kind = list[tuple[str, str, HunkPlace]]
-    return suppliers.readings.remembered(what, misfits, kind) or []
+    return suppliers.readings.read_once(what, misfits, kind) or []
 
 
 def _content_reader(
@@ -392,7 +394,7 @@ def _content_reader(
 
 
 def _name_filter(names: frozenset[str] | None) -> Callable[[str], bool]:
-    return relevant if names is None else names.__contains__
+    return is_relevant if names is None else names.__contains__
 
 
 # Each call and each load of an archive reads it, and LLVM's takes a minute to unpack.

@@ -12,10 +12,10 @@ from itertools import accumulate
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
-from tfwright.rules.model import Repository, Rules, Way
+from tfwright.rules.model import Reference, Repository, Rules
 from tfwright.rules.modules import OVERRIDES
 from tfwright.rules.patched_tree import WORKSPACE
-from tfwright.rules.recognisers import called
+from tfwright.rules.recognisers import callee_name
 from tfwright.tools.git import archive as archives
 from tfwright.tools.git.archive import Form, Pack
 from tfwright.tools.git.patching import HunkPlace
@@ -142,7 +142,7 @@ def table_lines(repository: Repository) -> list[str]:
 
 
 def insist_on_loads(
-    tables: Mapping[str, SubstituteTable], found: Rules, unread: Iterable[Way]
+    tables: Mapping[str, SubstituteTable], found: Rules, unread: Iterable[Reference]
 ) -> None:
     """Raise RecipeError for a substitute without a file that Bazel loads from it.
 
@@ -284,7 +284,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     # Starlark reads JSON's texts as its own.
     pin, digest = "sha256", table.sha256
     # The override of a module takes no other.
-    if pin not in given and ("integrity" in given or called(call.func) in OVERRIDES):
+    if pin not in given and ("integrity" in given or callee_name(call.func) in OVERRIDES):
         pin = "integrity"
         digest = f"sha256-{base64.b64encode(bytes.fromhex(digest)).decode()}"
     wanted = {pin: json.dumps(digest)}

@@ -10,30 +10,30 @@ from tfwright.rules.starlark.language import UnknownError
 
 
 def test_texts_and_lists_are_put_together() -> None:
-    assert language.added("a", "b") == "ab"
-    assert language.added(["a"], ["b"]) == ["a", "b"]
-    assert language.filled("%s-%d%%", ["a", 1]) == "a-1%"
-    assert language.formatted("{}-{1}-{name}", ["a", "b"], {"name": 3}) == "a-b-3"
+    assert language.add("a", "b") == "ab"
+    assert language.add(["a"], ["b"]) == ["a", "b"]
+    assert language.fill("%s-%d%%", ["a", 1]) == "a-1%"
+    assert language.format_text("{}-{1}-{name}", ["a", "b"], {"name": 3}) == "a-b-3"
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: language.added("a", ["b"]),
-        lambda: language.added(1, 2),
-        lambda: language.added(["a"] * language.LONGEST, ["b"]),
-        lambda: language.added("a" * language.LONGEST, "b"),
-        lambda: language.filled("%5s", ["a"]),
-        lambda: language.filled("%s", []),
-        lambda: language.filled(None, ["a"]),
-        lambda: language.formatted(None, [], {}),
-        lambda: language.formatted("{:99999999}", ["a"], {}),
-        lambda: language.formatted("{0!r}", ["a"], {}),
-        lambda: language.formatted("{missing}", [], {}),
-        lambda: language.formatted("{", [], {}),
-        lambda: language.formatted("{0}{0}", ["a" * language.LONGEST], {}),
-        lambda: language.formatted("{}", [None], {}),
-        lambda: language.formatted("{}", [10**18], {}),
+        lambda: language.add("a", ["b"]),
+        lambda: language.add(1, 2),
+        lambda: language.add(["a"] * language.LONGEST, ["b"]),
+        lambda: language.add("a" * language.LONGEST, "b"),
+        lambda: language.fill("%5s", ["a"]),
+        lambda: language.fill("%s", []),
+        lambda: language.fill(None, ["a"]),
+        lambda: language.format_text(None, [], {}),
+        lambda: language.format_text("{:99999999}", ["a"], {}),
+        lambda: language.format_text("{0!r}", ["a"], {}),
+        lambda: language.format_text("{missing}", [], {}),
+        lambda: language.format_text("{", [], {}),
+        lambda: language.format_text("{0}{0}", ["a" * language.LONGEST], {}),
+        lambda: language.format_text("{}", [None], {}),
+        lambda: language.format_text("{}", [10**18], {}),
     ],
 )
 def test_what_could_ask_for_gigabytes_or_is_not_text_is_unknown(make: Callable[[], object]) -> None:
@@ -68,13 +68,13 @@ def test_each_statement_evaluates_one_expression_or_none(text: str, evaluates: s
 def test_where_a_value_is_taken_apart_its_names_are_unknown() -> None:
     whole = statement("(a, [b, c.d]) = e")
     assert isinstance(whole, ast.Assign)
-    assert set(language.assigned(whole.targets[0], "thing")) == {"a", "b", "c"}
+    assert set(language.bindings(whole.targets[0], "thing")) == {"a", "b", "c"}
     single = statement("a = e")
     assert isinstance(single, ast.Assign)
-    assert language.assigned(single.targets[0], "thing") == {"a": "thing"}
+    assert language.bindings(single.targets[0], "thing") == {"a": "thing"}
     part = statement("a.b = e")
     assert isinstance(part, ast.Assign)
-    assert language.assigned(part.targets[0], "thing") == {}
+    assert language.bindings(part.targets[0], "thing") == {}
 
 
 def test_parameters_with_defaults_are_found_wherever_they_stand() -> None:

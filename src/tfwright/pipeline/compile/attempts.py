@@ -283,7 +283,7 @@ def needed_repositories(bazel: Invocation) -> Mapping[str, str]:
         bazel.client.stop()
         # Written by Bazel even where it was stopped, but not where it was killed.
         if report.is_file():
-            before |= rules.resolved(files.text(report))
+            before |= rules.resolved_pins(files.text(report))
             files.write(kept, json.dumps({**before, REQUEST_KEY: asking}))
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:

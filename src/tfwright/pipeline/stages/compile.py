@@ -200,7 +200,7 @@ def warnings(
     if not large or not tree.is_dir() or not is_older(pinned.version, HOST_IS_EXEC):
         return
     joined = "--distinct_host_configuration=false"
-    if joined not in configurations.in_force(configurations.of_tree(tree), table.flags):
+    if joined not in configurations.flags_in_force(configurations.read_bazelrc(tree), table.flags):
         text = (
             "The programs that run during the build have a configuration of their own, and "
             f"share most of their C++ code with the wheel. Add to [compile] flags: {joined}"

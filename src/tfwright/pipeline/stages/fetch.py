@@ -55,7 +55,7 @@ def run(
     environment = hermetic.environment(source, wanted, configure, compile)
     pins = RecipePins(source, bazel, fetch, environment)
     repository = external.fetch_commit(job, source, about_branch=True)
-    tree_files.insist_on_release(repository, source.commit, source)
+    tree_files.check_release(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
     # Of a recipe for another system, what its rules download can be fetched and locked here. Its
     # Bazel and Python would not run, so they are left to that host.
@@ -95,7 +95,7 @@ def run(
         reached = here.fetch(locked)
     except SupplyError as fault:
         raise _combined_error([*lacking, fault]) from fault
-    installed = listings.pins(reached.rules, here.environment)
+    installed = listings.pip_pins(reached.rules, here.environment)
     if programs and installed:
         try:
             packages.supply(programs.python, installed, stores, log, offline_only=job.offline)

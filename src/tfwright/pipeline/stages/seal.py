@@ -88,7 +88,7 @@ def run(
             # By digest: a patch may change without its name.
             files=tuple(
                 RecordedFile(path=file, sha256=sha256)
-                for file, sha256 in patched_tree.digests(applied).items()
+                for file, sha256 in patched_tree.file_digests(applied).items()
             ),
             bazel=RecordedProgram(version=recipe.bazel.version, sha256=inputs.bazel.sha256),
             # Versions and not places: a CUDA in another directory gives the same bytes.
@@ -188,7 +188,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         url=recipe.source.url,
         commit=inputs.commit,
         epoch=inputs.epoch,
-        files=patched_tree.digests(inputs.used_source(recipe.source, recipe.fetch)),
+        files=patched_tree.file_digests(inputs.used_source(recipe.source, recipe.fetch)),
         archives=(*archives, *_toolkit_packages(recipe)),
         clones=tuple(
             (clone.remote, clone.commit) for clone in known.clones if clone.needed is not False

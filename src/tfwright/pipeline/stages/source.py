@@ -25,14 +25,14 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     scratch = job.places.patched
     table = inputs.used_source(table, fetch)
     patched = PatchedTree(scratch, table, inputs.mirror, inputs.commit)
-    content = patched.patched(job.listener.note)
+    content = patched.apply_all(job.listener.note)
     fetch = inputs.used_substitutes(fetch)
     if fetch.substitutes:
         change = partial(_substituted_files, job, table, fetch, inputs.starts)
         key = (
             f"{REVISION} {' '.join(inputs.starts)} {fetch.model_dump_json(include={'substitutes'})}"
         )
-        content = patched.replaced(key, change)
+        content = patched.replace_files(key, change)
     WorkTree(tree).bring_to(WorkTree(scratch), content, table.exclude)
     return Tree(
         path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content
@@ -51,7 +51,7 @@ def _substituted_files(
     scratch = job.places.patched
     readings = Readings(job.places.readings)
     found = external.rules_of(readings, scratch, table, content, starts)
-    texts = patched_tree.texts(scratch, table, content)
+    texts = patched_tree.rule_texts(scratch, table, content)
     return substitutes.rewritten(texts, fetch.substitutes, found, starts)
 
 
@@ -59,7 +59,7 @@ def inputs(table: SourceTable) -> Mapping[str, str]:
     """Return the digest of each patch and asset."""
     from tfwright.rules import patched_tree
 
-    return {f"patches/{file}": digest for file, digest in patched_tree.digests(table).items()}
+    return {f"patches/{file}": digest for file, digest in patched_tree.file_digests(table).items()}
 
 
 def steps(job: Job, table: SourceTable) -> Sequence[Step]:

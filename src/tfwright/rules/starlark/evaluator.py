@@ -23,14 +23,14 @@ from tfwright.rules.starlark.language import (
     Scope,
     UnknownError,
     Unset,
-    added,
-    assigned,
+    add,
+    bindings,
     defaults,
     expression_of,
-    filled,
-    formatted,
-    labels,
-    located,
+    fill,
+    format_text,
+    loaded_labels,
+    locate,
     parse,
 )
 
@@ -70,7 +70,7 @@ class Program:
         self._modules: dict[str, Module] = {}
         self._globals: dict[Module, Scope] = {}
         self._steps = 0
-        self._begin()
+        self._choose()
 
     def spend(self, steps: int = 1) -> None:
         """Count work; raises ExhaustedError once it is too much."""
@@ -132,10 +132,10 @@ class Program:
                     }
                     scope = Scope(taken.module, {**taken.names, **other.names, **either})
                 case ast.For():
-                    for turn in self._turns(statement, scope):
+                    for turn in self._turn_scopes(statement, scope):
                         scope = yield from self.walk(statement.body, turn)
                 case _:
-                    scope = self._bound(statement, scope)
+                    scope = self._scope_after(statement, scope)
         return scope
 
     def _is_off(self, test: object, scope: Scope) -> bool:
@@ -154,16 +154,16 @@ class Program:
                 return True
         return False
 
-    def _bound(self, statement: ast.stmt, scope: Scope) -> Scope:
+    def _scope_after(self, statement: ast.stmt, scope: Scope) -> Scope:
         """Return what is known after a statement that has no branches."""
         match statement:
             case ast.FunctionDef():
                 function = Function(statement, scope.module)
                 return scope.bind(**{statement.name: function})
             case ast.Expr(value=ast.Call(func=ast.Name(id="load")) as call):
-                return scope.bind(**self._loaded(call, scope.module))
+                return scope.bind(**self._loaded_symbols(call, scope.module))
             case ast.Assign(targets=[target, *_], value=value):
-                return scope.bind(**assigned(target, Later(value, scope)))
+                return scope.bind(**bindings(target, Later(value, scope)))
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 # `x += y` is `x = x + y`, with the line of the statement for reports.
                 addition = ast.BinOp(ast.Name(name, ast.Load()), statement.op, value)
@@ -180,10 +180,10 @@ class Program:
                 self.spend(len(scope.names) // COPIED)
                 # The variable hides a name of the module, whose value would be the wrong one.
                 unset = Unset(UnknownError("differs from turn to turn"))
-                scope = scope.bind(**assigned(node.target, unset))
+                scope = scope.bind(**bindings(node.target, unset))
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
-    def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
+    def call_scope(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
         """Return what a function knows when it is called.
 
         A parameter without a value is `missing`.
@@ -214,31 +214,31 @@ class Program:
         for keyword in call.keywords:
             if keyword.arg:
                 named[keyword.arg] = Later(keyword.value, scope)
-            elif isinstance(more := self.value(keyword.value, scope), dict):
+            elif isinstance(more := self.evaluate(keyword.value, scope), dict):
                 named.update(more)
         return Arguments(tuple(Later(argument, scope) for argument in call.args), named)
 
-    def forms(self, work: Callable[[], Result]) -> list[Result]:
+    def results_by_form(self, work: Callable[[], Result]) -> list[Result]:
         """Return what `work` gives in each combination of the alternatives that it meets.
 
         Raises UnknownError if there are more than MOST_FORMS.
         """
         made: list[Result] = []
-        self._begin()
+        self._choose()
         while len(made) < MOST_FORMS:
             made.append(work())
             # Count on to the next combination, as an odometer does: the last wheel turns first.
             while self._picks and self._picks[-1][0] + 1 == self._picks[-1][1]:
                 self._picks.pop()
             if not self._picks:
-                self._begin()
+                self._choose()
                 return made
             index, count = self._picks.pop()
-            self._begin([*self._picks, (index + 1, count)])
-        self._begin()
+            self._choose([*self._picks, (index + 1, count)])
+        self._choose()
         raise UnknownError(f"has more than {MOST_FORMS} forms")
 
-    def _begin(self, picks: Sequence[tuple[int, int]] = ()) -> None:
+    def _choose(self, picks: Sequence[tuple[int, int]] = ()) -> None:
         """Forget what was worked out, and choose alternatives: `picks`, then the first ones."""
         self._known: dict[object, object] = {}
         self._picks, self._picked = list(picks), 0
@@ -255,9 +255,9 @@ class Program:
                 # Within one form a name must not take two of its values, so each is kept.
                 if thing not in self._known:
                     self._known[thing] = (
-                        self.value(thing.node, thing.scope)
+                        self.evaluate(thing.node, thing.scope)
                         if isinstance(thing, Later)
-                        else self._one_of(thing.things)
+                        else self._alternative(thing.things)
                     )
                 return self._known[thing]
             case list():
@@ -265,7 +265,7 @@ class Program:
                 return [self.force(item) for item in thing]
         return thing
 
-    def _one_of(self, things: Sequence[object]) -> object:
+    def _alternative(self, things: Sequence[object]) -> object:
         """Return the alternative that is due in this form."""
         if len(things) == 1:
             return self.force(things[0])
@@ -274,52 +274,52 @@ class Program:
         self._picked += 1
         return self.force(things[self._picks[self._picked - 1][0]])
 
-    def value(self, node: ast.expr, scope: Scope) -> object:
+    def evaluate(self, node: ast.expr, scope: Scope) -> object:
         """Return the value of an expression. Raises UnknownError if only running would tell."""
         self.spend()
         match node:
             case ast.Constant():
                 return node.value
             case ast.Name():
-                return self._named(node.id, scope)
+                return self._look_up(node.id, scope)
             case ast.List() | ast.Tuple():
-                return [self.value(element, scope) for element in node.elts]
+                return [self.evaluate(element, scope) for element in node.elts]
             case ast.Dict():
                 # Values stay unread: a rule may pass a large dictionary and use one item of it.
-                keys = [self.value(key, scope) if key else None for key in node.keys]
+                keys = [self.evaluate(key, scope) if key else None for key in node.keys]
                 return {
                     key: Later(value, scope)
                     for key, value in zip(keys, node.values, strict=True)
                     if isinstance(key, str)
                 }
-        return self._worked_out(node, scope)
+        return self._evaluate_compound(node, scope)
 
-    def _worked_out(self, node: ast.expr, scope: Scope) -> object:
+    def _evaluate_compound(self, node: ast.expr, scope: Scope) -> object:
         """Return the value of an expression that puts others together."""
         match node:
             case ast.Subscript():
-                return self._item(self.value(node.value, scope), node.slice, scope)
+                return self._item(self.evaluate(node.value, scope), node.slice, scope)
             case ast.IfExp():
-                return self._one_of((Later(node.body, scope), Later(node.orelse, scope)))
+                return self._alternative((Later(node.body, scope), Later(node.orelse, scope)))
             case ast.BinOp(op=ast.Add()):
-                left = self.value(node.left, scope)
-                return self._made(added(left, self.value(node.right, scope)))
+                left = self.evaluate(node.left, scope)
+                return self._counted(add(left, self.evaluate(node.right, scope)))
             case ast.BinOp(op=ast.Mod()):
-                left = self.value(node.left, scope)
-                return self._made(filled(left, self.value(node.right, scope)))
+                left = self.evaluate(node.left, scope)
+                return self._counted(fill(left, self.evaluate(node.right, scope)))
             case ast.Call():
-                return self._result(node, scope)
+                return self._call_result(node, scope)
             case ast.Attribute():
                 # What it is an attribute of knows best why it is not known.
-                self.value(node.value, scope)
+                self.evaluate(node.value, scope)
         raise UnknownError("is not made of constants")
 
-    def _made(self, value: str | list[object]) -> str | list[object]:
+    def _counted(self, value: str | list[object]) -> str | list[object]:
         """Count the work behind a text or list that was put together."""
         self.spend(len(value) // PUT_TOGETHER)
         return value
 
-    def _named(self, name: str, scope: Scope) -> object:
+    def _look_up(self, name: str, scope: Scope) -> object:
         """Return the value of a name, here or in the module."""
         # Functions see the module as it is at its end, as in Python: they run after it was read.
         for names in (scope.names, self.globals(scope.module).names):
@@ -331,52 +331,55 @@ class Program:
         """Return an item or a part of a text, a list or a dictionary."""
         if isinstance(index, ast.Slice) and isinstance(whole, str | list) and not index.step:
             lower, upper = (
-                self.value(bound, scope) if bound else None for bound in (index.lower, index.upper)
+                self.evaluate(bound, scope) if bound else None
+                for bound in (index.lower, index.upper)
             )
             if isinstance(lower, int | None) and isinstance(upper, int | None):
                 return whole[lower:upper]
         elif isinstance(whole, dict):
-            key = self.value(index, scope)
+            key = self.evaluate(index, scope)
             if isinstance(key, str) and key in whole:
                 return self.force(whole[key])
         elif isinstance(whole, list):
-            key = self.value(index, scope)
+            key = self.evaluate(index, scope)
             if isinstance(key, int) and -len(whole) <= key < len(whole):
                 return self.force(whole[key])
         raise UnknownError("takes an item that is not known")
 
-    def _result(self, call: ast.Call, scope: Scope) -> object:
+    def _call_result(self, call: ast.Call, scope: Scope) -> object:
         """Return what a call gives, if it is one of the few that leave a value readable."""
         match call.func, call.args:
             # A label is read as its text, by which `load` and the rules name files.
             case ast.Name(id="str" | "Label"), [argument]:
-                return self.value(argument, scope)
+                return self.evaluate(argument, scope)
             case ast.Name(id="repository_rule"), _:
-                return self._rule(call, scope)
+                return self._repository_rule(call, scope)
             case ast.Name(id="module_extension"), _:
-                return self._rule(call, scope).implementation
+                return self._repository_rule(call, scope).implementation
             case ast.Attribute(attr="split", value=text), [mark]:
-                whole, parted = self.value(text, scope), self.value(mark, scope)
+                whole, parted = self.evaluate(text, scope), self.evaluate(mark, scope)
                 if isinstance(whole, str) and isinstance(parted, str) and parted:
-                    return self._made([*whole.split(parted)])
+                    return self._counted([*whole.split(parted)])
             case ast.Attribute(attr="format", value=text), _:
                 passed = self.arguments(call, scope)
                 named = {name: self.force(thing) for name, thing in passed.named.items()}
-                template = self.value(text, scope)
+                template = self.evaluate(text, scope)
                 positional = [self.force(thing) for thing in passed.positional]
-                return self._made(formatted(template, positional, named))
-        function = self.value(call.func, scope)
+                return self._counted(format_text(template, positional, named))
+        function = self.evaluate(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
-        inner = self.enter(function, self.arguments(call, scope), UnknownError("is not passed"))
+        inner = self.call_scope(
+            function, self.arguments(call, scope), UnknownError("is not passed")
+        )
         given = []
         for statement, value, there in self.walk(function.node.body, inner):
             if isinstance(statement, ast.Return):
                 given.append(Later(value, there))
         # A function without a return gives None, in Starlark as in Python.
-        return self._one_of(given) if given else None
+        return self._alternative(given) if given else None
 
-    def _rule(self, call: ast.Call, scope: Scope) -> Rule:
+    def _repository_rule(self, call: ast.Call, scope: Scope) -> Rule:
         """Return the rule that ``repository_rule`` makes."""
         arguments = self.arguments(call, scope)
         code = arguments.named.get("implementation") or next(iter(arguments.positional), None)
@@ -388,23 +391,23 @@ class Program:
         names = attributes if isinstance(attributes, dict) else {}
         return Rule(self.force(code), frozenset(map(str, names)))
 
-    def _turns(self, loop: ast.For, scope: Scope) -> Iterator[Scope]:
+    def _turn_scopes(self, loop: ast.For, scope: Scope) -> Iterator[Scope]:
         """Return what is known in each turn of a loop.
 
         Where that is unknown, one turn stands for all.
         """
         try:
-            items = self.value(loop.iter, scope)
+            items = self.evaluate(loop.iter, scope)
         except UnknownError as fault:
-            yield scope.bind(**assigned(loop.target, Unset(fault)))
+            yield scope.bind(**bindings(loop.target, Unset(fault)))
             return
         if not isinstance(items, list | dict):
             items = [Unset(UnknownError("is not a list"))]
         for item in items:
             self.spend(1 + len(scope.names) // COPIED)
-            yield scope.bind(**assigned(loop.target, item))
+            yield scope.bind(**bindings(loop.target, item))
 
-    def _loaded(self, call: ast.Call, module: Module) -> dict[str, object]:
+    def _loaded_symbols(self, call: ast.Call, module: Module) -> dict[str, object]:
         """Return the names that a ``load`` brings."""
         # load("label", "symbol", own_name = "symbol"): the keywords follow the plain symbols.
         passed = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -430,19 +433,19 @@ class Program:
             seen.add(here)
             # What is wrong with a file is reported where it is read.
             with suppress(UnknownError):
-                for line, label in labels(self.module(here).body):
+                for line, label in loaded_labels(self.module(here).body):
                     self.spend()
                     with suppress(UnknownError):
-                        repository, there = self.located(label, here)
+                        repository, there = self.locate(label, here)
                         if repository is None:
                             waiting.append(there)
                         else:
                             yield here, line, repository, there
 
-    def located(self, label: str, seen_from: str) -> tuple[str | None, str]:
+    def locate(self, label: str, seen_from: str) -> tuple[str | None, str]:
         """Return repository and path of a label; None for the repository of these texts."""
-        home = self.home(seen_from)
-        repository, path = located(label, seen_from.removeprefix(home))
+        home = self.home_folder(seen_from)
+        repository, path = locate(label, seen_from.removeprefix(home))
         if repository is None:
             return None, home + path
         if repository in self._folders:
@@ -450,12 +453,12 @@ class Program:
         # A name of the own repository leads back into these texts, as a bare path does.
         return (None if repository in self._own else repository), path
 
-    def home(self, path: str) -> str:
+    def home_folder(self, path: str) -> str:
         """Return the folder with a slash behind it that is the repository of a file, or ""."""
         around = (f"{folder}/" for folder in self._folders.values())
         return max((folder for folder in around if path.startswith(folder)), key=len, default="")
 
-    def holds(self, folder: str) -> bool:
+    def has_folder(self, folder: str) -> bool:
         """Say whether any of the texts is in a folder."""
         self.spend(len(self._texts) // COPIED)
         return any(path.startswith(f"{folder}/") for path in self._texts)
@@ -463,7 +466,7 @@ class Program:
     def _symbol(self, label: str, symbol: str, module: Module) -> object:
         """Return what a label and a symbol in it stand for, seen from a module."""
         try:
-            repository, path = self.located(label, module.path)
+            repository, path = self.locate(label, module.path)
             if repository is not None:
                 return External(repository, path, symbol)
             return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))

@@ -167,7 +167,7 @@ def expression_of(statement: ast.stmt) -> ast.expr | None:
     return None
 
 
-def labels(body: Sequence[ast.stmt]) -> Iterator[tuple[int, str]]:
+def loaded_labels(body: Sequence[ast.stmt]) -> Iterator[tuple[int, str]]:
     """Yield the line and the label of each ``load`` of a file."""
     for statement in body:
         match statement:
@@ -179,14 +179,14 @@ def labels(body: Sequence[ast.stmt]) -> Iterator[tuple[int, str]]:
                 yield statement.lineno, label
 
 
-def assigned(target: ast.expr, thing: object) -> dict[str, object]:
+def bindings(target: ast.expr, thing: object) -> dict[str, object]:
     """Return the names that an assignment binds; the parts of an unknown value are unknown."""
     match target:
         case ast.Name():
             return {target.id: thing}
         case ast.Tuple(elts=parts) if isinstance(thing, list) and len(parts) == len(thing):
             pairs = zip(parts, thing, strict=True)
-            return {name: part for one, item in pairs for name, part in assigned(one, item).items()}
+            return {name: part for one, item in pairs for name, part in bindings(one, item).items()}
         case ast.Tuple() | ast.List():
             unset = Unset(UnknownError("is a part of a value"))
             return {node.id: unset for node in ast.walk(target) if isinstance(node, ast.Name)}
@@ -204,7 +204,7 @@ def defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
             yield parameter.arg, default
 
 
-def located(label: str, seen_from: str) -> tuple[str | None, str]:
+def locate(label: str, seen_from: str) -> tuple[str | None, str]:
     """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
     # The pattern takes quadratic time for text that is not a label.
     found = re.fullmatch(_LABEL, label) if len(label) <= LONGEST_LABEL else None
@@ -220,16 +220,16 @@ def located(label: str, seen_from: str) -> tuple[str | None, str]:
     return found["repository"], f"{folder}/{name}" if folder else name
 
 
-def added(left: object, right: object) -> str | list[object]:
+def add(left: object, right: object) -> str | list[object]:
     """Add two texts or two lists, as Starlark does."""
     if isinstance(left, str) and isinstance(right, str):
-        return _short(left + right)
+        return _check_length(left + right)
     if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= LONGEST:
         return left + right
     raise UnknownError("adds what is neither two texts nor two lists")
 
 
-def filled(text: object, values: object) -> str:
+def fill(text: object, values: object) -> str:
     """Fill the places of a ``%`` text; only plain ``%s`` and ``%d`` are known."""
     given = list(values) if isinstance(values, list) else [values]
     # The split keeps each letter after a `%`: literals are at even places, marks at odd ones.
@@ -238,11 +238,11 @@ def filled(text: object, values: object) -> str:
     known = bool(parts) and {"s", "d", "%"}.issuperset(marks)
     if not known or len(given) != sum(mark != "%" for mark in marks):
         raise UnknownError("fills a text in a way that is not known")
-    parts[1::2] = [mark if mark == "%" else _plain(given.pop(0)) for mark in marks]
-    return _short("".join(parts))
+    parts[1::2] = [mark if mark == "%" else _as_text(given.pop(0)) for mark in marks]
+    return _check_length("".join(parts))
 
 
-def formatted(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
+def format_text(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
     """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``.
 
     Nothing else is known.
@@ -260,7 +260,7 @@ def formatted(text: object, positional: Sequence[object], named: Mapping[str, ob
             # A width may ask for gigabytes of blanks, so it is not even tried.
             if width or conversion:
                 raise UnknownError("formats with more than plain {name}")
-            value = _plain(values[place or str(position)])
+            value = _as_text(values[place or str(position)])
             made.append(value)
             size += len(literal) + len(value)
             # Each place may take the longest text again.
@@ -270,17 +270,17 @@ def formatted(text: object, positional: Sequence[object], named: Mapping[str, ob
             position += not place
     except (ValueError, KeyError) as fault:
         raise UnknownError(f"formats with what is not there: {fault}") from fault
-    return _short("".join(made))
+    return _check_length("".join(made))
 
 
-def _plain(value: object) -> str:
+def _as_text(value: object) -> str:
     """Return a text or a number as a text."""
     if isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST):
         return str(value)
     raise UnknownError("puts what is neither text nor number into a text")
 
 
-def _short(text: str) -> str:
+def _check_length(text: str) -> str:
     """Insist that a text which was put together is of a sane length."""
     if len(text) > LONGEST:
         raise UnknownError(f"makes a text of more than {LONGEST} characters")
