@@ -83,5 +83,5 @@ def brought(small_job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         archives=(Artefact.of(tmp_path / "archive"),),
         clones=(Copied(remote=clone.remote, commit=cloned, repository=copy),),
     )
-    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: made)
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", lambda *_, **__: made)
     return made

@@ -446,7 +446,7 @@ def test_a_file_that_was_added_replaces_no_other(tmp_path: Path, build_out: Path
 @pytest.fixture
 def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tfwright need no packages itself."""
-    monkeypatch.setattr(packing, "own", lambda *_: [])
+    monkeypatch.setattr(packing, "tool_packages", lambda *_: [])
 
 
 def members(manifest: Manifest, kind: Kind) -> list[str]:
@@ -519,7 +519,7 @@ def test_archives_that_fetch_did_not_find_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lacking = brought.model_copy(update={"absent": ("icu", "zstd")})
-    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: lacking)
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", lambda *_, **__: lacking)
     packing.pack(small_job, tmp_path / "archive", tmp_path / "small.tar", [])
     (note,) = notes
     assert note.startswith("Not in the bundle, since fetch did not find them: icu, zstd.")
@@ -542,7 +542,7 @@ def with_cuda(small_job: RecipeJob) -> RecipeJob:
 def test_a_bundle_that_cannot_be_written_is_refused_before_anything_is_fetched(
     small_job: RecipeJob, document: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: pytest.fail("fetch began"))
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", lambda *_, **__: pytest.fail("fetch began"))
     with fails(HostError, "takes no files"):
         packing.pack(small_job, document, document / "small.tar", [])
 
@@ -607,7 +607,7 @@ def test_a_recipe_of_another_system_is_bundled_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     foreign = brought.model_copy(update={"programs": None})
-    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: foreign)
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", lambda *_, **__: foreign)
     host = small_job.recipe.host.changed(system="Darwin")
     job = replace(small_job, recipe=small_job.recipe.changed(host=host))
     with fails(HostError, "Darwin") as caught:

@@ -149,12 +149,12 @@ def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked
     job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "small.lock"
-    monkeypatch.setattr(pinning, "_wanted", lambda *_: ({"one": ""}, None))
+    monkeypatch.setattr(pinning, "_wanted_repositories", lambda *_: ({"one": ""}, None))
     pinning.write(job, path)
     text = path.read_text("utf-8")
     assert "needed = true" in text
     why = ToolError("the target cannot be analysed", remedy="Read the log.")
-    monkeypatch.setattr(pinning, "_wanted", lambda *_: (None, why))
+    monkeypatch.setattr(pinning, "_wanted_repositories", lambda *_: (None, why))
     with fails(HostError, "small.lock", "cannot be analysed", "write") as caught:
         pinning.write(replace(job, locked=path), path)
     assert path.read_text("utf-8") == text
@@ -169,7 +169,7 @@ def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked
     with pytest.raises(HostError) as caught:
         pinning.write(job, path)
     assert caught.value.remedy.splitlines()[2:] == ["A = false", "Then run 'invoke lock' again."]
-    monkeypatch.setattr(pinning, "_wanted", lambda *_: ({"one": ""}, None))
+    monkeypatch.setattr(pinning, "_wanted_repositories", lambda *_: ({"one": ""}, None))
     pinning.write(replace(job, locked=path), path)
     assert path.read_text("utf-8") == text
 
@@ -212,7 +212,7 @@ def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: RecipeJo
 
 
 def test_the_report_of_links_covers_every_archive(job: RecipeJob) -> None:
-    rows = {row.name: row for row in pinning.check(job, deep=False)}
+    rows = {row.name: row for row in pinning.ask_sources(job, deep=False)}
     assert (rows["one"].left, rows["one"].kept) == (1, True)
     assert (rows["two"].left, rows["two"].kept) == (0, False)
 
@@ -221,7 +221,7 @@ def test_no_server_is_asked_for_a_package_url_of_a_lock(job: RecipeJob, tmp_path
     path = tmp_path / "small.lock"
     pinning.write(job, path)
     change_text(path, "https://nowhere.invalid/one.zip", "pkg:pypi/one@1.0")
-    (rows,) = pinning.check_together([replace(job, locked=path)])
+    (rows,) = pinning.ask_sources_together([replace(job, locked=path)])
     assert [row.name for row in rows] == ["two"]
 
 
@@ -239,7 +239,7 @@ def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_anoth
     mine = replace(job, recipe=job.recipe.changed(fetch=table))
     with pytest.raises(RecipeError):
         inputs(mine)
-    rows = {row.name: row for row in pinning.check(mine, deep=False)}
+    rows = {row.name: row for row in pinning.ask_sources(mine, deep=False)}
     assert rows["one"].left == 1
     assert rows["two"].sha256 == "2" * 64
 

@@ -178,7 +178,7 @@ def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> No
         '[toolkit.cudnn.debian]\nsuite = "bookworm"\nfiles = { "c_1_amd64.deb" = "" }\n'
         '[toolkit.nccl]\narchives = 3\n[fetch]\nsources = "x"\n'
     )
-    assert list(checksums._open(values)) == [
+    assert list(checksums._open_keys(values)) == [
         ("toolkit", "cuda", "wheels", "a-1-py3-none-any.whl"),
         ("toolkit", "cudnn", "debian", "files", "c_1_amd64.deb"),
     ]
@@ -420,7 +420,7 @@ def test_pip_keeps_to_what_the_tree_requires_where_a_person_names_no_version(
     lists = 'requirements = ["six==1.15"]\n[bazel]\nversion = "0.17.2"\n[verify]\n'
     text = HEAD.format(folder=tmp_path, commit=commit_id) + lists + 'requirements = ["wrapt"]\n'
     path = make_file(tmp_path / "mine.toml", text)
-    recipe = recipes.read(str(path), packages.without_open)
+    recipe = recipes.read(str(path), packages.remove_open)
     packages.pin(RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "out")), path)
     # numpy and gast are of the tables, since the setup.py of the time set them no upper bound.
     known = {"wrapt<1.15,>=1.11", "numpy<1.17", "gast<0.3", "protobuf<3.21"}

@@ -392,7 +392,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
         done.append(f"{target.name} against {wheel.name}")
         return "2 differences"
 
-    monkeypatch.setattr(lock_inputs, "fetched", fetch)
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", fetch)
     monkeypatch.setattr(PipelineBuilder, "reproduce", rebuild)
     folder = ordered(order_again(tmp_path, "one"))
     fleets.carry_out(folder, SILENCE)
@@ -467,7 +467,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
             document = json.loads(written)
             seen.append(document["offline"])
 
-    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: None)
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", lambda *_, **__: None)
     monkeypatch.setattr(hand_out, "by_slurm", submit)
     for inputs in (False, True):
         fleet = slurm_fleet(tmp_path, inputs=inputs)
@@ -482,7 +482,7 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
     programs(sbatch="touch $0.ran")
-    monkeypatch.setattr(lock_inputs, "fetched", fetch)
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", fetch)
     broken = blocked_by(slurm_fleet(tmp_path, inputs=True), order_of(tmp_path, {}))
     assert "Eigen could not be found" in broken.line
     assert not (tmp_path / "sbatch.ran").exists()

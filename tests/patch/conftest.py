@@ -62,6 +62,6 @@ def edit(tree: Path, comment: str = "Edited") -> None:
 @pytest.fixture
 def make(path: Path) -> Make:
     def made(name: str = "edited", header: PatchHeader = HEADER, *also: str) -> WrittenPatch:
-        return writing.make(job_of(path), path, name, header, also)
+        return writing.write_new(job_of(path), path, name, header, also)
 
     return made

@@ -246,14 +246,14 @@ def test_the_place_of_a_new_file_is_a_directory_that_exists(
     tmp_path: Path, name: str, depth: int
 ) -> None:
     make_folder(tmp_path / "core")
-    assert adding._leading(tmp_path, NEW.format(name)) == depth
+    assert adding._strip_depth(tmp_path, NEW.format(name)) == depth
 
 
 def test_a_name_beyond_ascii_is_found_in_the_tree(tmp_path: Path) -> None:
     make_file(tmp_path / "dir ü/näme.txt", "1\n")
     name = 'dir \\303\\274/n\\303\\244me.txt"\t'
     text = f'--- "a/{name}\n+++ "b/{name}\n@@ -1 +1 @@\n-1\n+2\n'
-    assert adding._leading(tmp_path, text) == 1
+    assert adding._strip_depth(tmp_path, text) == 1
 
 
 @pytest.mark.slow

@@ -97,8 +97,8 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(path: Path) ->
     with fails(RecipeError, "--refresh"):
         engine.build(job)
     # The remedy is followed.
-    tree = patches.prepare(job, "1")
-    assert patches.waiting(tree) == [EDITED]
+    tree = patches.make_refresh_tree(job, "1")
+    assert patches.unresolved_files(tree) == [EDITED]
     with fails(RecipeError, "FILE.rej"):
         patches.refresh(job, "1")
     WorkTree(tree).restore()
@@ -121,7 +121,7 @@ def test_new_files_that_the_tree_ignores_stay_in_a_patch_that_names_them_and_are
     (tree / "new.txt").write_text("new\n", "utf-8")
     second = make("new", HEADER, "a.gen")
     assert (second.files, second.left_out) == (("a.gen", "new.txt"), ())
-    patches.prepare(job_of(path), "3")
+    patches.make_refresh_tree(job_of(path), "3")
     assert patches.refresh(job_of(path), "3").files == ("a.gen", "new.txt")
 
 
@@ -132,7 +132,7 @@ def test_a_patch_that_the_tree_has_is_to_be_removed(path: Path, tmp_path: Path) 
     make_file(tmp_path / "patches/demo/0002-again.patch", text)
     toml_editing.put(path, ("source", "patches"), [name, "demo/0002-again.patch"])
     with fails(RecipeError, "demo/0002-again.patch", "Remove it from source.patches"):
-        patches.prepare(job_of(path), "2")
+        patches.make_refresh_tree(job_of(path), "2")
     # What was not made to its end is no tree to write a patch from.
     with fails(RecipeError, "Make it:"):
         patches.refresh(job_of(path), "2")
@@ -170,8 +170,8 @@ def test_a_redone_patch_names_the_later_ones_that_do_not_fit_after_it(
         make_file(tmp_path / "patches" / name, text)
     toml_editing.put(path, ("source", "patches"), listed)
     job = job_of(path)
-    tree = patches.prepare(job, "2")
-    assert patches.waiting(tree) == []
+    tree = patches.make_refresh_tree(job, "2")
+    assert patches.unresolved_files(tree) == []
     (tree / "new.txt").write_text("newer\n", "utf-8")
     # Another recipe has the same file, and may have another tree.
     make_file(path.with_name("other.toml"), path.read_text("utf-8"))

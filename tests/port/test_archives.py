@@ -44,16 +44,18 @@ def test_a_substitute_that_packs_a_commit_packs_the_one_of_the_new_tree(tmp_path
     path = make_file(tmp_path / "small.toml", text)
     job = RecipeJob(recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "out"))
     before, table = pinning(first, old), job.recipe.fetch.substitutes["grpc"]
-    changes = archives.carried(job, "grpc", table, before, pinning(second, new))
-    archives.Substitutes(path).replace("grpc", changes)
+    changes = archives.commit_changes(job, "grpc", table, before, pinning(second, new))
+    archives.Substitutes(path).replace_texts("grpc", changes)
     carried = recipes.read(str(path)).fetch.substitutes["grpc"]
     assert (carried.commit, carried.replaces, carried.exclude) == (second, new, ("test.cc",))
     assert carried.sha256 not in {old, new, packed}
     # Of a commit that no source has there is no pack, and neither of one that the tree never named.
-    assert not archives.carried(job, "grpc", table, before, pinning("f" * 40, new))
-    assert not archives.carried(job, "grpc", table, pinning(second, old), pinning(second, new))
+    assert not archives.commit_changes(job, "grpc", table, before, pinning("f" * 40, new))
+    assert not archives.commit_changes(
+        job, "grpc", table, pinning(second, old), pinning(second, new)
+    )
     others = SubstituteTable(reason="x", urls=("https://example.org/x.tar.gz",), sha256=packed)
-    assert not archives.carried(job, "grpc", others, before, pinning(second, new))
+    assert not archives.commit_changes(job, "grpc", others, before, pinning(second, new))
 
 
 def test_what_the_new_tree_clones_is_not_gone_and_no_clang_of_local_config_is_an_archive(
@@ -69,15 +71,15 @@ def test_what_the_new_tree_clones_is_not_gone_and_no_clang_of_local_config_is_an
     recipe = recipes.read(str(make_file(tmp_path / "small.toml", text)))
     job = RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "out"), offline=True)
     after = Rules((cloned, clang), ())
-    compared = archives.Compared.of(before, after, job, None)
+    compared = archives.ComparedArchives.of(before, after, job, None)
     assert [pin.name for pin in compared.pins(())] == ["unchanged"]
-    assert "clones 222222222222" in archives.unreplaced(after, "grpc")
-    assert "pins another archive" in archives.unreplaced(before, "grpc")
+    assert "clones 222222222222" in archives.unreplaced_remedy(after, "grpc")
+    assert "pins another archive" in archives.unreplaced_remedy(before, "grpc")
 
 
 def test_the_patches_of_another_recipe_come_with_their_commit_and_programs() -> None:
     other = recipes.read("linux-r2.10-cpu")
     replaced = str(other.fetch.substitutes["sobol_data"].replaces)
-    found = archives.others(other.source.url)[replaced]
+    found = archives.other_substitutes(other.source.url)[replaced]
     assert (found.commit, found.programs) == (other.source.commit, ("perl",))
-    assert not archives.others("https://example.org/fork.git")[replaced].commit
+    assert not archives.other_substitutes("https://example.org/fork.git")[replaced].commit

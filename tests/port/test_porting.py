@@ -185,7 +185,7 @@ def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
 
     # By then the patch that does not fit was copied into the folder of the new branch.
     with monkeypatch.context() as patched:
-        patched.setattr(archives.Compared, "of", interrupted)
+        patched.setattr(archives.ComparedArchives, "of", interrupted)
         with pytest.raises(KeyboardInterrupt):
             port.port(job_of(path), path, "v1.12.0")
     assert not list(tmp_path.glob("patches/r1.12/*"))
@@ -199,12 +199,12 @@ def test_a_port_compiles_for_the_python_of_the_recipe_and_what_makes_the_wheel_n
     change_text(path, 'branch = "r1.8"', 'branch = "r2.15"')
     porting = begun(path)
     flag = "--repo_env=TF_PYTHON_VERSION=3.6"
-    assert [pin.name for pin in porting._flags({}, {})] == [flag]
+    assert [pin.name for pin in porting._remove_flags({}, {})] == [flag]
     assert recipes.read(str(path)).compile.flags[-1] == flag
-    assert not list(porting._flags({}, {}))
+    assert not list(porting._remove_flags({}, {}))
     change_text(path, 'branch = "r2.15"', 'branch = "r2.17"')
     porting = begun(path)
-    assert ("compile.target", "look") in [(pin.name, pin.state) for pin in porting._tools()]
+    assert ("compile.target", "look") in [(pin.name, pin.state) for pin in porting._judge_tools()]
     assert recipes.read(str(path)).compile.target == recipes.WHEEL_TARGET
 
 
@@ -214,7 +214,7 @@ def test_answers_about_cuda_go_to_the_questions_that_ask_for_it_now(path: Path) 
     before = 'TF_NEED_CUDA = true\nTF_CUDA_VERSION = "12.8.1"\nTF_NCCL_VERSION = ""'
     path.write_text(text.replace('"TF_NEED_CUDA",', "").replace("TF_NEED_GCP = false", before))
     porting = begun(path)
-    states = {pin.name: pin.state for pin in (*porting._answers(), *porting._tools())}
+    states = {pin.name: pin.state for pin in (*porting._judge_answers(), *porting._judge_tools())}
     assert (states["TF_CUDA_VERSION"], states["compile.flags"]) == ("look", "change")
     after = recipes.read(str(path)).configure.answers
     assert (after["HERMETIC_CUDA_VERSION"], after["LOCAL_CUDA_PATH"]) == ("12.8.1", "")
@@ -226,7 +226,7 @@ def test_packages_that_the_new_release_does_not_use_are_named_or_removed(path: P
     before = {SETUPS[0]: "REQUIRED_PACKAGES = ['six', 'tensorboard']\n"}
     after = {SETUPS[0]: "REQUIRED_PACKAGES = ['tensorboard']\n"}
     porting = begun(path)
-    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
+    said = {pin.name: pin.says for pin in porting._judge_requirements(before, after)}
     assert "no longer requires this" in said["six"]
     assert "host.requirements" not in said
     # From 2.14 on the packages of the build are Bazel's own.
@@ -236,7 +236,7 @@ def test_packages_that_the_new_release_does_not_use_are_named_or_removed(path: P
     pins = make_file(path.with_suffix(".pins"), f"# Of its time.\n{lists}")
     porting = begun(path)
     porting.made.append(pins)
-    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
+    said = {pin.name: pin.says for pin in porting._judge_requirements(before, after)}
     assert "removed" in said["host.requirements"]
     assert "--add" not in said["of setup.py"]
     # What the wheel is tried with stays.
@@ -258,8 +258,8 @@ def test_archives_that_recipes_share_are_copied_beside_the_new_recipe(path: Path
 @pytest.mark.medium
 def test_an_unanswered_question_is_one_finding(path: Path) -> None:
     porting = begun(path)
-    assert [pin.name for pin in porting._answers() if pin.state == "change"]
-    made = porting.configured([])
+    assert [pin.name for pin in porting._judge_answers() if pin.state == "change"]
+    made = porting.run_configure([])
     assert (made.state, made.says.partition(":")[0]) == ("look", "was not run")
 
 
@@ -329,8 +329,8 @@ def check_port(path: Path) -> None:
 
 def follow_the_remedy(ported: RecipeJob) -> None:
     """Merge the patch that did not fit into a tree, edit it there, and write it again."""
-    tree = patching.prepare(ported, "3")
-    assert patching.waiting(tree) == ["core/op.cc"]
+    tree = patching.make_refresh_tree(ported, "3")
+    assert patching.unresolved_files(tree) == ["core/op.cc"]
     merged = (tree / "core/op.cc").read_text("utf-8")
     before, _, rest = merged.partition("<<<<<<< ")
     after = rest.partition(">>>>>>> the patch\n")[2]

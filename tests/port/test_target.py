@@ -75,11 +75,11 @@ def job(tmp_path: Path) -> RecipeJob:
 
 def ported(job: RecipeJob, to: str, folder: Path) -> tuple[Path, set[str]]:
     """Port the recipe; return the new file and the names of what was decided."""
-    wanted = target.of(job, to)
+    wanted = target.find_target(job, to)
     path = folder / f"{wanted.recipe_name(job.recipe)}.toml"
     old = folder / "linux-r1.8-cpu.toml"
     path.write_text(old.read_text("utf-8"), "utf-8")
-    return path, {key.name for key in target.enter(wanted, job.recipe, path)}
+    return path, {key.name for key in target.write_keys(wanted, job.recipe, path)}
 
 
 @pytest.mark.medium
@@ -137,13 +137,13 @@ def test_what_the_new_release_would_refuse_is_removed(job: RecipeJob, tmp_path: 
 )
 def test_what_is_no_name_is_refused(job: RecipeJob, to: str, says: str) -> None:
     with pytest.raises(RecipeError, match=says):
-        target.of(job, to)
+        target.find_target(job, to)
 
 
 @pytest.mark.medium
 def test_a_version_that_the_repository_lacks_is_named(job: RecipeJob) -> None:
     with fails(SupplyError, "v1.12.0-rc7"):
-        target.of(job, "v1.12.0-rc7")
+        target.find_target(job, "v1.12.0-rc7")
 
 
 @pytest.mark.medium
@@ -154,11 +154,11 @@ def test_a_tag_whose_tree_is_of_another_release_is_named_with_what_to_type(
     pinned = commit(repository, {SETUP: "_VERSION = '1.13.1'\n"})
     run_git("tag", "v1.12.1", cwd=repository)
     with fails(RecipeError, "is TensorFlow 1.13.1, not 1.12.1", "v1.12.0, v1.12.3") as caught:
-        target.of(job, "v1.12.1")
+        target.find_target(job, "v1.12.1")
     # What it says to type works.
     told = find_text(r"--to (\S+)\. ", caught.value.remedy)[1]
-    assert target.of(job, told).commit == pinned
-    assert str(target.of(job, told).exact) == "1.13.1"
+    assert target.find_target(job, told).commit == pinned
+    assert str(target.find_target(job, told).exact) == "1.13.1"
 
 
 @pytest.mark.medium
@@ -167,8 +167,8 @@ def test_no_word_of_the_old_release_stays_unseen(job: RecipeJob, tmp_path: Path)
     text = path.read_text("utf-8")
     assert 'summary = "TensorFlow 1.12.0-rc0 for CUDA 11.8"  # why' in text
     assert "comments" in changed
-    wanted = target.of(job, "r1.12")
-    (said,) = [key.says for key in target.enter(wanted, job.recipe, path)]
+    wanted = target.find_target(job, "r1.12")
+    (said,) = [key.says for key in target.write_keys(wanted, job.recipe, path)]
     assert said.startswith("lines 3 speak of 1.8")
     assert recipes.read(str(path)).summary == "TensorFlow 1.12 for CUDA 11.8"
 
@@ -182,7 +182,7 @@ def test_a_name_for_the_wheel_goes_where_the_release_takes_none(
     text = text.replace("branch = 'r1.8'", "branch = 'r1.9'")
     path.write_text(f'{text}\n[package]\nproject_name = "mine"\n', "utf-8")
     old = recipes.read(str(path))
-    changed = target.enter(target.of(job, "0.11.0-rc1"), old, path)
+    changed = target.write_keys(target.find_target(job, "0.11.0-rc1"), old, path)
     names = {key.name: key.says for key in changed}
     assert names["package.project_name"].startswith("removed; ")
     assert "project_name" not in path.read_text("utf-8")
@@ -209,6 +209,6 @@ def test_a_recipe_of_another_project_gets_no_release_of_tensorflow(
     own = 'interface = "own"\n[compile]\ntarget = "//:wheel"\n[package]\nprogram = "tools/wheel"\n'
     path.write_text(text.replace('version = "1.8.1"\n', own), "utf-8")
     old = recipes.read(str(path))
-    assert list(target.enter(target.of(job, "v1.12.0"), old, path)) == []
+    assert list(target.write_keys(target.find_target(job, "v1.12.0"), old, path)) == []
     assert recipes.read(str(path)).source.branch == "r1.12"
     assert "release" not in path.read_text("utf-8")

@@ -45,7 +45,7 @@ def test_a_copy_has_its_pins_and_is_not_to_be_pinned(capsys: pytest.CaptureFixtu
 
 def test_without_a_terminal_the_default_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert page.answer_for(YES_NO, "false") == "false"
+    assert page.ask_answer(YES_NO, "false") == "false"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_an_answer_is_taken_in_the_form_of_toml(
     prompt: Prompt, typed: str, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", Typed(typed))
-    assert page.answer_for(prompt, "false") == answer
+    assert page.ask_answer(prompt, "false") == answer
 
 
 @pytest.mark.parametrize(("default", "choices"), [("true", "[Y/n]"), ("false", "[y/N]")])
@@ -71,7 +71,7 @@ def test_a_question_shows_what_can_be_typed(
     default: str, choices: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", Typed("\n"))
-    assert page.answer_for(YES_NO, default) == default
+    assert page.ask_answer(YES_NO, default) == default
     assert capsys.readouterr().err.rstrip().endswith(choices)
 
 
@@ -79,7 +79,7 @@ def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", Typed("perhaps\ny\n"))
-    assert page.answer_for(YES_NO, "false") == "true"
+    assert page.ask_answer(YES_NO, "false") == "true"
     assert "'perhaps' is neither yes nor no" in capsys.readouterr().err
 
 
@@ -87,7 +87,7 @@ def test_a_question_without_a_terminal_is_answered_with_its_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert page.ask(QUESTION) == ""
+    assert page.ask_question(QUESTION) == ""
     assert "answered with its default, n: no terminal" in capsys.readouterr().err
 
 
@@ -95,7 +95,7 @@ def test_an_answer_with_control_characters_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", Typed("\x1b[A\ny\n"))
-    assert page.ask(QUESTION) == "y"
+    assert page.ask_question(QUESTION) == "y"
     assert "cannot be printed" in capsys.readouterr().err
 
 

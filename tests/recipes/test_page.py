@@ -19,7 +19,7 @@ def test_an_empty_directory_of_recipes_is_said_to_be_so(out: Read) -> None:
 
 @pytest.mark.medium
 def test_every_bundled_recipe_has_a_row() -> None:
-    found = page.rows(HostFile())
+    found = page.recipe_rows(HostFile())
     rows = {row.recipe: row for row in found}
     assert sorted(rows) == recipes.names()
     assert rows["macos-r1.8-cuda9.2"].patches == 4
@@ -35,7 +35,7 @@ def test_a_recipe_that_does_not_load_has_a_row_with_its_fault(
     shutil.copy(recipes.find("demo"), tmp_path)
     shutil.copytree(recipes.PATCHES / "demo", tmp_path / "patches/demo")
     monkeypatch.setattr(recipes, "RECIPES", tmp_path)
-    broken, demo = page.rows(HostFile())
+    broken, demo = page.recipe_rows(HostFile())
     assert (broken.recipe, demo.recipe) == ("broken", "demo")
     assert broken.builds_here == "invalid"
     assert "no closing quote" in broken.fault

@@ -22,7 +22,7 @@ def test_packages_that_pip_finds_leave_nothing_to_pin(
     made: NewRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packages, "pin", lambda *_: None)
-    assert writing.pinned(made) == NewRecipe(made.path, made.open)
+    assert writing.pin_packages(made) == NewRecipe(made.path, made.open)
 
 
 def test_what_keeps_pip_from_it_is_left_to_decide(
@@ -32,7 +32,7 @@ def test_what_keeps_pip_from_it_is_left_to_decide(
         raise HostError("no Python 3.6", remedy="Install it.")
 
     monkeypatch.setattr(packages, "pin", refuse)
-    found = writing.pinned(made)
+    found = writing.pin_packages(made)
     assert found.unpinned == made.unpinned
     assert found.open[0] == "a question"
     assert "no Python 3.6" in found.open[1]

@@ -19,7 +19,7 @@ from tfwright.lint import recipes as lint
 from tfwright.lock import packages
 from tfwright.match.wish import Wish
 from tfwright.recipes import writing
-from tfwright.recipes.writing import Ask, NewRecipe, wanted_of
+from tfwright.recipes.writing import Ask, NewRecipe, parse_release
 from tfwright.rules import tree_files
 
 
@@ -55,7 +55,7 @@ def alone(_: object, default: str) -> str:
 
 def read(made: NewRecipe) -> Recipe:
     """Return a new recipe, without the packages that it does not pin yet."""
-    return recipes.read(str(made.path), packages.without_open)
+    return recipes.read(str(made.path), packages.remove_open)
 
 
 New = Callable[..., NewRecipe]
@@ -66,7 +66,7 @@ New = Callable[..., NewRecipe]
 def new(host_file: HostFile, tmp_path: Path) -> New:
     def written(release: str, ask: Ask = alone, bazel: str = "", **wish: str) -> NewRecipe:
         wanted = Wish(**{"system": "Linux"} | wish)
-        return writing.new(wanted, wanted_of(release), host_file, tmp_path, ask, bazel)
+        return writing.new(wanted, parse_release(release), host_file, tmp_path, ask, bazel)
 
     return written
 
@@ -112,10 +112,10 @@ def test_a_branch_that_the_repository_lacks_is_named(new: New) -> None:
 
 def test_a_copy_is_not_verified(tmp_path: Path) -> None:
     original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
-    made = writing.copy(original, "mine")
+    made = writing.copy_recipe(original, "mine")
     assert read(made).verified is None
     with fails(RecipeError, ".toml"):
-        writing.copy(original, "mine")
+        writing.copy_recipe(original, "mine")
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(new: New, upstream: 
     made = new(f"2.3.0@{'0' * 40}", python="3.8")
     assert "source.commit" in made.open[0]
     with fails(RecipeError, "40"):
-        wanted_of("v2.4.0@185fc30")
+        parse_release("v2.4.0@185fc30")
 
 
 def test_what_is_no_release_is_refused() -> None:
     for text in ("banana", "1.8x", "", "1", "r1.8/x"):
         with fails(RecipeError, "--release"):
-            wanted_of(text)
+            parse_release(text)
 
 
 @pytest.mark.medium
@@ -232,7 +232,7 @@ def test_an_older_cuda_than_the_release_takes_is_refused_before_the_network_is_a
     wish = Wish(system="Linux", gpu="3.0", cuda="10.1")
     # Without a host file for tests, upstream's own repository would be asked.
     with fails(RecipeError, "made for CUDA 11, and not 10.1"):
-        writing.new(wish, wanted_of("2.4"), HostFile(), tmp_path, alone)
+        writing.new(wish, parse_release("2.4"), HostFile(), tmp_path, alone)
 
 
 def test_a_mac_gets_no_driver_and_no_gcc(new: New) -> None:
@@ -253,13 +253,13 @@ def test_an_interrupted_interview_keeps_what_was_answered(tmp_path: Path, new: N
 
     with pytest.raises(KeyboardInterrupt):
         new("1.8", ask, python="3.6")
-    kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"), packages.without_open)
+    kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"), packages.remove_open)
     assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
 
 
 def test_a_copy_has_the_packages_for_each_python_of_its_axes(tmp_path: Path) -> None:
     original = recipes.find("linux-r2.21-cuda12.8-sm120")
-    writing.copy(original, "linux-r2.21-cuda12.8-mine", str(tmp_path))
+    writing.copy_recipe(original, "linux-r2.21-cuda12.8-mine", str(tmp_path))
     for python in ("", "-py310", "-py313"):
         copied = recipes.read(str(tmp_path / f"linux-r2.21-cuda12.8-mine{python}.toml"))
         of_original = recipes.read(f"linux-r2.21-cuda12.8-sm120{python}")
@@ -271,12 +271,12 @@ def test_a_copy_has_the_packages_for_each_python_of_its_axes(tmp_path: Path) -> 
 def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
     original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
     with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):
-        writing.copy(original, name)
+        writing.copy_recipe(original, name)
     assert list(tmp_path.iterdir()) == [original]
 
 
 def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
-    made = writing.copy(recipes.find("demo"), "mine", str(tmp_path / "own"))
+    made = writing.copy_recipe(recipes.find("demo"), "mine", str(tmp_path / "own"))
     assert made.path == tmp_path / "own/mine.toml"
     first, *_ = made.path.read_text("utf-8").splitlines()
     assert (made.path.parent / first.removeprefix("#:schema ")).is_file()
@@ -290,7 +290,7 @@ def test_a_copy_of_a_recipe_that_came_with_tfwright_is_put_among_ones_own(
     original = make_file(tmp_path / "package/recipes/demo.toml", text)
     monkeypatch.setattr(writing, "SHIPPED", tmp_path / "package")
     monkeypatch.setattr(recipes, "RECIPES", tmp_path / "own/recipes")
-    assert writing.copy(original, "mine").path == tmp_path / "own/recipes/mine.toml"
+    assert writing.copy_recipe(original, "mine").path == tmp_path / "own/recipes/mine.toml"
     assert list(original.parent.iterdir()) == [original]
 
 
@@ -300,7 +300,7 @@ def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
 ) -> None:
     original = make_file(tmp_path / "broken.toml", text)
     with fails(RecipeError, "broken.toml"):
-        writing.copy(original, "mine")
+        writing.copy_recipe(original, "mine")
     assert list(tmp_path.iterdir()) == [original]
 
 
@@ -364,7 +364,7 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
     named = commit(upstream, {tree_files.TOOLCHAINS[0]: text, ".bazelrc": default})
     mirrors = {**host_file.mirrors, f"{url}.git": f"file://{toolchain}"}
     mine = host_file.changed(mirrors=mirrors)
-    wanted = wanted_of(f"2.21@{named}")
+    wanted = parse_release(f"2.21@{named}")
     wish = Wish(system="Linux", python="3.12", cuda="12.8")
     made = writing.new(wish, wanted, mine, tmp_path, alone)
     answers = read(made).configure.answers

@@ -107,11 +107,11 @@ def test_recording_goes_on_after_the_last_answer_that_was_kept(
 ) -> None:
     failing(configured, RecipeError)
     monkeypatch.setattr("sys.stdin", Typed("y\n"))
-    fault = failing(lambda: record(path, page.ask), RecipeError, "TF_NEED_WEFT")
+    fault = failing(lambda: record(path, page.ask_question), RecipeError, "TF_NEED_WEFT")
     assert commands(fault.remedy) == ["invoke record"]
     # Only the second question is asked again.
     monkeypatch.setattr("sys.stdin", Typed("n\n"))
-    record(path, page.ask)
+    record(path, page.ask_question)
     answers = recipes.read(str(path)).configure.answers
     assert (answers["TF_NEED_WARP"], answers["TF_NEED_WEFT"]) == (True, False)
     assert configured()

@@ -190,7 +190,7 @@ def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
     wanting = toolkits.pinned(job, cudnn={"wheels": pin})
 
     def content() -> list[bundle.Content]:
-        return list(packing.toolkit(wanting))
+        return list(packing.toolkit_members(wanting))
 
     fault = failing(content, SupplyError)
     (command,) = commands(fault.remedy)

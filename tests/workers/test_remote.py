@@ -556,7 +556,7 @@ def test_nodes_build_offline_what_this_host_has_fetched(
         if job.name == "demo-cuda":
             raise SupplyError("Bazel could not be found", remedy="Copy it.")
 
-    monkeypatch.setattr(lock_inputs, "fetched", fetch)
+    monkeypatch.setattr(lock_inputs, "fetch_inputs", fetch)
     # The first build runs while the inputs of the second one are fetched.
     ends = """\
 cd "$(dirname "$0")"/out/workers/slurm/tfwright-*

@@ -315,7 +315,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
         "print([])\n",
         "utf-8",
     )
-    monkeypatch.setattr(bundles, "own", own)
+    monkeypatch.setattr(bundles, "tool_packages", own)
     programs(ssh=LOCAL_SSH.format(home=tmp_path))
     host = HOST.changed(
         address="one", directory=str(checkout), python=sys.executable, build_out="~/there"

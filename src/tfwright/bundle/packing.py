@@ -26,7 +26,7 @@ from tfwright.vault import bundle, lock, locking
 from tfwright.vault.bundle import Absent, BundledClone, BundleMember, Content, Manifest
 from tfwright.vault.origins import SHOWN
 
-TELLING = {
+VERSION_FILES = {
     "CUDA": ("version.txt", "version.json", "lib64/libcudart.so", "lib/libcudart.dylib"),
     "cuDNN": (
         "include/cudnn.h",
@@ -69,7 +69,7 @@ def pack(
             raise RecipeError(
                 f"--add names {count} files called {name}", remedy="Rename all but one of them."
             )
-    inputs = lock_inputs.fetched(job, wait=True)
+    inputs = lock_inputs.fetch_inputs(job, wait=True)
     if inputs.absent:
         job.listener.note(
             f"Not in the bundle, since fetch did not find them: {listed(inputs.absent, SHOWN)}. "
@@ -78,9 +78,9 @@ def pack(
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with files.scratch(job.places.own, "bundle-") as scratch:
         found = [
-            *_documents(job, document, scratch),
-            *contents(job, inputs, scratch, with_toolkit=with_toolkit),
-            *(bundle.member_of("tool", path) for path in own(job, scratch / "tool")),
+            *_document_members(job, document, scratch),
+            *input_members(job, inputs, scratch, with_toolkit=with_toolkit),
+            *(bundle.member_of("tool", path) for path in tool_packages(job, scratch / "tool")),
             *(bundle.member_of("added", path) for path in added),
         ]
         # Sorted, so that the same inputs give the same bundle.
@@ -88,7 +88,7 @@ def pack(
         members = dict(sorted(found, key=lambda content: content[0].path))
         # Packages of the toolkit are in it only when the user asked for them.
         with_toolkit = any(member.kind == "toolkit" for member in members)
-        absent = () if with_toolkit else tuple(_absent(job))
+        absent = () if with_toolkit else tuple(_absent_inputs(job))
         manifest = manifest_of(job, inputs, tuple(members), absent)
         bundle.write(to, manifest, members, job.listener.progress)
     return manifest
@@ -114,7 +114,7 @@ def manifest_of(
     )
 
 
-def _documents(job: RecipeJob, document: Path, scratch: Path) -> Iterator[Content]:
+def _document_members(job: RecipeJob, document: Path, scratch: Path) -> Iterator[Content]:
     """Yield what is text: the recipe, its lock, patches and assets."""
     source = job.recipe.source
     if job.recipe.documents:
@@ -129,7 +129,7 @@ def _documents(job: RecipeJob, document: Path, scratch: Path) -> Iterator[Conten
         yield bundle.member_of("patch", source.file(file), file)
 
 
-def contents(
+def input_members(
     job: RecipeJob, inputs: Inputs, scratch: Path, *, with_toolkit: bool
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
@@ -155,16 +155,16 @@ def contents(
         packed = scratch / copied.commit
         mirror.write_bundle(copied.repository, copied.commit, packed, history=True)
         yield bundle.member_of("clone", packed)
-    for path in _packages(job, inputs):
+    for path in _target_packages(job, inputs):
         yield bundle.member_of("package", path)
     if job.recipe.host.image:
         for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
             yield bundle.member_of("image", blob, blob.name, blob.name)
     if with_toolkit:
-        yield from toolkit(job)
+        yield from toolkit_members(job)
 
 
-def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
+def _target_packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
@@ -198,7 +198,7 @@ def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
                 yield path
 
 
-def own(job: RecipeJob, folder: Path) -> list[Path]:
+def tool_packages(job: RecipeJob, folder: Path) -> list[Path]:
     """Bring the packages that tfwright needs itself, for the Python that runs it."""
     folder.mkdir()
     # No source distributions: an offline host could not build them.
@@ -206,7 +206,7 @@ def own(job: RecipeJob, folder: Path) -> list[Path]:
     return packages.bring(Path(sys.executable), options, folder, job.log("bundle-tool"))
 
 
-def toolkit(job: RecipeJob) -> Iterator[Content]:
+def toolkit_members(job: RecipeJob) -> Iterator[Content]:
     """Yield the packages of the toolkit, as `invoke toolkit` keeps them.
 
     Raises SupplyError if they are not on this host yet.
@@ -225,7 +225,7 @@ def toolkit(job: RecipeJob) -> Iterator[Content]:
             yield bundle.member_of("toolkit", store.path(pin), pin, pin)
 
 
-def _absent(job: RecipeJob) -> Iterator[Absent]:
+def _absent_inputs(job: RecipeJob) -> Iterator[Absent]:
     """Yield what the user has to install where the bundle goes, by the digests that it has here."""
     recipe, host = job.recipe, job.recipe.host
     if not cuda.needs_toolkit(recipe):
@@ -238,6 +238,6 @@ def _absent(job: RecipeJob) -> Iterator[Absent]:
         places = cuda.CudaPlaces(recipe, job.host_file)
         roots = {"CUDA": (host.cuda, places.toolkit), "cuDNN": (host.cudnn, places.cudnn)}
         for name, (version, root) in roots.items():
-            there = [path for path in TELLING[name] if (root / path).is_file()]
+            there = [path for path in VERSION_FILES[name] if (root / path).is_file()]
             present = {path: files.sha256(root / path) for path in there}
             yield Absent(name=f"{name} {version}" if version else name, files=present)

@@ -45,11 +45,11 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     # Next to its destination, so that files are renamed and not copied.
     with bundle.unpacking_folder(build_out, file.name) as scratch:
         placed = bundle.unpack(file, manifest, scratch, listener.progress)
-        _place(manifest, placed, build_out, listener)
+        _install(manifest, placed, build_out, listener)
     return manifest
 
 
-def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Listener) -> None:
+def _install(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Listener) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
     name = manifest.recipe
     recipes_in_it, locks_in_it = (
@@ -74,11 +74,12 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
     believed = check_members(recipe, locked, manifest)
     arrival = Arrival(manifest, recipe, unpacked, Places(build_out, name), listener)
     place = RECIPES / f"{name}.toml"
-    documents = {} if _says_the_same(place, recipe) else {path: place}
+    documents = {} if _is_same_recipe(place, recipe) else {path: place}
     documents |= dict.fromkeys(locks_in_it, RECIPES / f"{name}.lock")
-    documents |= {path: PATCHES / member.name for member, path in arrival.of("patch").items()}
+    documents |= {path: PATCHES / member.name for member, path in arrival.files_of("patch").items()}
     added = {
-        path: build_out / "added" / member.name for member, path in arrival.of("added").items()
+        path: build_out / "added" / member.name
+        for member, path in arrival.files_of("added").items()
     }
     # Insist that nothing else is in the place of a document: another text, or a directory.
     others = []
@@ -109,7 +110,7 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
         )
 
 
-def _says_the_same(path: Path, recipe: Recipe) -> bool:
+def _is_same_recipe(path: Path, recipe: Recipe) -> bool:
     """Say whether a recipe in its place is that of the bundle, which is in one file."""
     try:
         return path.is_file() and recipes.read(str(path)).model_dump() == recipe.model_dump()
@@ -143,7 +144,7 @@ class Arrival:
     places: Places
     listener: Listener
 
-    def of(self, kind: Kind) -> dict[BundleMember, Path]:
+    def files_of(self, kind: Kind) -> dict[BundleMember, Path]:
         """Return the files of one kind."""
         return {member: path for member, path in self.members.items() if member.kind == kind}
 
@@ -161,24 +162,24 @@ class Arrival:
             for member, path in self.members.items():
                 if member.kind == kind:
                     files.move(path, kept.path(member.sha256))
-        blobs = {member.sha256: path for member, path in self.of("image").items()}
+        blobs = {member.sha256: path for member, path in self.files_of("image").items()}
         if pinned and blobs:
             # Layers of another image are left out.
             image.put(blobs, pinned.digest, vault)
         manifest = self.manifest
-        for path in self.of("bazel").values():
+        for path in self.files_of("bazel").values():
             binary.put(path, manifest.bazel, manifest.platform, store, "a bundle")
-        brought = self.of("package").items()
+        brought = self.files_of("package").items()
         packages.keep({path: (member.name, member.sha256) for member, path in brought}, store)
         # Where a build makes Bazel's git look for the commits that rules clone.
-        packed = {member.name: path for member, path in self.of("clone").items()}
+        packed = {member.name: path for member, path in self.files_of("clone").items()}
         for carried in manifest.clones:
             if commit := packed.get(carried.commit):
                 clones.read_bundle(Clone(carried.remote, carried.commit), commit, self.places.git)
         source = self.recipe.source
         # By its url: a build looks for the mirror of the repository that the recipe names.
         repository = mirror.path_of(self.places.git, source.url)
-        for path in self.of("source").values():
+        for path in self.files_of("source").values():
             mirror.read_bundle(path, repository, source.commit)
         # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
         origin = Origin.of(source.url)
@@ -192,7 +193,7 @@ class Arrival:
         # git reads its bundles in a repository of the scratch directory before anything has its
         # place.
         scratch = self.places.build_out / bundle.UNPACKING / "verified.git"
-        for member, path in (self.of("clone") | self.of("source")).items():
+        for member, path in (self.files_of("clone") | self.files_of("source")).items():
             cloned = member.kind == "clone"
             commit = member.name if cloned else self.recipe.source.commit
             pin = None if cloned else Pin.of(self.recipe.source)
@@ -226,7 +227,7 @@ def check_members(
     carried = {member.path for member in manifest.members if member.kind in kinds}
     # An unknown file would lie under patches/ until some other recipe applies it.
     if unknown := sorted(carried - wanted):
-        raise _stranger(unknown[0], unknown)
+        raise _unknown_member(unknown[0], unknown)
     if lacking := sorted(wanted - carried):
         raise SupplyError(
             f"The bundle lacks {lacking[0]}, which its recipe names",
@@ -234,12 +235,12 @@ def check_members(
             lines=lacking,
         )
     return (
-        *_believed_bazels(recipe, locked, manifest),
-        *_believed_packages(recipe, locked, manifest),
+        *_unpinned_bazels(recipe, locked, manifest),
+        *_unpinned_packages(recipe, locked, manifest),
     )
 
 
-def _believed_bazels(
+def _unpinned_bazels(
     recipe: Recipe, locked: Lock | None, manifest: Manifest
 ) -> Iterator[BundleMember]:
     """Yield a Bazel that no checksum holds."""
@@ -257,30 +258,30 @@ def _believed_bazels(
         if pin is None:
             yield member
         elif member.sha256 != pin:
-            raise _other_bytes(member, [pin])
+            raise _wrong_checksum(member, [pin])
 
 
-def _believed_packages(
+def _unpinned_packages(
     recipe: Recipe, locked: Lock | None, manifest: Manifest
 ) -> Iterator[BundleMember]:
     """Yield the packages that no checksum holds."""
     verify = recipe.verify
     building = locking.with_hashes(recipe.host.requirements, locked)
-    pins = _pins((*building, *verify.requirements, *verify.plugins))
+    pins = _package_checksums((*building, *verify.requirements, *verify.plugins))
     for entry in locked.packages if locked else ():
         release = canonicalize_name(entry.name), canonicalize_version(entry.version)
         pins.setdefault(release, [*entry.hashes])
     for member in manifest.members_of("package"):
         digests = pins.get(packages.release(member.name))
         if digests is None:
-            raise _stranger(member.path, [member.path])
+            raise _unknown_member(member.path, [member.path])
         if not digests:
             yield member
         elif member.sha256 not in digests:
-            raise _other_bytes(member, digests)
+            raise _wrong_checksum(member, digests)
 
 
-def _pins(requirements: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+def _package_checksums(requirements: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     """Return the checksums of each project and version; none where any file will do."""
     pins: dict[tuple[str, str], list[str]] = {}
     # The recipe lets nothing but exact pins pass.
@@ -293,7 +294,7 @@ def _pins(requirements: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     return pins
 
 
-def _stranger(path: str, lines: Sequence[str]) -> SupplyError:
+def _unknown_member(path: str, lines: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"The bundle has {path}, which its recipe does not name",
         remedy="Do not use this bundle: tfwright puts no such file into one.",
@@ -301,7 +302,7 @@ def _stranger(path: str, lines: Sequence[str]) -> SupplyError:
     )
 
 
-def _other_bytes(member: BundleMember, pins: Sequence[str]) -> SupplyError:
+def _wrong_checksum(member: BundleMember, pins: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"{member.path} of the bundle is not the file that its recipe or lock pins: sha256 "
         f"{member.sha256}, wanted {' or '.join(pins)}",

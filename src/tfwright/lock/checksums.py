@@ -37,49 +37,49 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> dict[Key, Learne
     of the recipe, and SupplyError if no source gives a file.
     """
     values = toml.values_of(path)
-    Composing(path, _completed).complete(values)
-    keys = list(_open(values))
+    Composing(path, _fill_open).complete(values)
+    keys = list(_open_keys(values))
     if not keys:
         # Its other faults are found when it is read for building.
         return {}
-    recipe = recipes.read(str(path), _completed)
+    recipe = recipes.read(str(path), _fill_open)
     job = RecipeJob(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
     learned: dict[Key, LearnedChecksum] = {}
     for key in keys:
         if key not in learned:
-            learned |= _learned(job, key, keys)
+            learned |= _learn(job, key, keys)
         sha256, where = learned[key].sha256, learned[key].where
-        toml_editing.put(*_place(path, key), sha256)
+        toml_editing.put(*_document_of(path, key), sha256)
         listener.note(f"Pinned {'.'.join(map(str, key))}: {sha256}, from {where}")
     return learned
 
 
-def _open(values: Mapping[str, Any]) -> Iterator[Key]:
+def _open_keys(values: Mapping[str, Any]) -> Iterator[Key]:
     """Yield where a checksum is missing, or empty."""
-    fetch = _table(values.get("fetch"))
+    fetch = _as_table(values.get("fetch"))
     given = fetch.get("sources")
     tables: list[tuple[str | int, object]] = [
-        *_table(fetch.get("substitutes")).items(),
+        *_as_table(fetch.get("substitutes")).items(),
         *enumerate(given if isinstance(given, list) else ()),
     ]
     for name, table in tables:
         # Any other value is a fault, which reading the recipe describes.
         if isinstance(table, Mapping) and table.get("sha256", "") == "":
             yield "fetch", "sources" if isinstance(name, int) else "substitutes", name, "sha256"
-    for part, table in _table(values.get("toolkit")).items():
-        ways = _table(table)
-        debian = _table(ways.get("debian"))
+    for part, table in _as_table(values.get("toolkit")).items():
+        ways = _as_table(table)
+        debian = _as_table(ways.get("debian"))
         for way, pins in (
             (("wheels",), ways.get("wheels")),
             (("archives",), ways.get("archives")),
             (("debian", "files"), debian.get("files")),
         ):
-            for name, sha256 in _table(pins).items():
+            for name, sha256 in _as_table(pins).items():
                 if sha256 == "":
                     yield "toolkit", part, *way, name
 
 
-def _place(path: Path, key: Key) -> tuple[Path, Key]:
+def _document_of(path: Path, key: Key) -> tuple[Path, Key]:
     """Return the document of a recipe in which a checksum is open, and the key in it."""
     values, parts = toml.values_of(path), Composing(path)
     first, *inner = key
@@ -101,29 +101,29 @@ def _place(path: Path, key: Key) -> tuple[Path, Key]:
     return (path, ("fetch", kind, name, last)) if own else (shared, (kind, name, last))
 
 
-def _table(value: object) -> Mapping[str, Any]:
+def _as_table(value: object) -> Mapping[str, Any]:
     # The document was not checked yet: anything may stand anywhere.
     return value if isinstance(value, Mapping) else {}
 
 
-def _completed(values: dict[str, Any]) -> None:
+def _fill_open(values: dict[str, Any]) -> None:
     """Fill in or take out what is open, so that all else of the recipe is checked."""
-    packages.without_open(values)
-    for key in _open(values):
+    packages.remove_open(values)
+    for key in _open_keys(values):
         place: Any = values
         for part in key[:-1]:
             place = place[part]
         place[key[-1]] = PLACEHOLDER
 
 
-def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, LearnedChecksum]:
+def _learn(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, LearnedChecksum]:
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
     fetch = job.recipe.fetch
     origins = Origins(job.host_file, job.places.git, job.offline)
     store = external.store(job)
     match key:
         case "fetch", "substitutes", str(name), _:
-            wanted = _substitute(job, name, fetch.substitutes[name])
+            wanted = _substitute_archive(job, name, fetch.substitutes[name])
         case "fetch", "sources", int(number), _:
             # Alone, so that no other source of the recipe can answer in its place.
             origins = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
@@ -134,16 +134,16 @@ def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned
         case _:
             together = [other for other in keys if other[:-1] == key[:-1]]
             try:
-                return _of_packages(job, together)
+                return _learn_packages(job, together)
             except SupplyError:
                 if len(together) == 1:
                     raise
                 # One that cannot be had must not keep the others open.
-                return _of_packages(job, [key])
+                return _learn_packages(job, [key])
     return {key: learning.learn_checksum(wanted, origins, store, job.listener.progress)}
 
 
-def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArchive:
+def _substitute_archive(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArchive:
     if not table.git:
         return WantedArchive(name, PLACEHOLDER, table.urls, substitute=True)
     # Only the rule says into which directory the commit is packed, and into a zip or not.
@@ -154,7 +154,7 @@ def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArch
     )
 
 
-def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, LearnedChecksum]:
+def _learn_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, LearnedChecksum]:
     """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
     store = sources.store(job.places.vault)
     names = {str(key[-1]): key for key in keys}
@@ -164,7 +164,7 @@ def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, LearnedChecks
     }
     others = {name: names[name] for name in names if name not in dropped}
     if others:
-        found |= _downloaded(job, others, store)
+        found |= _download_packages(job, others, store)
     if lacking := [name for name, key in names.items() if key not in found]:
         raise SupplyError(
             f"{lacking[0]} was not given under this name",
@@ -173,7 +173,7 @@ def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, LearnedChecks
     return found
 
 
-def _downloaded(
+def _download_packages(
     job: RecipeJob, names: Mapping[str, Key], store: Store
 ) -> dict[Key, LearnedChecksum]:
     """Download packages of one part; return those that came under the names asked for."""

@@ -35,7 +35,7 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     path = recipes.find(recipe, to_write=True)
     if path.is_file():
         checksums.pin(path, host_file.read(), Terminal())
-    job = job_of(recipe, complete=packages.without_open)
+    job = job_of(recipe, complete=packages.remove_open)
     with console.working("pinning"):
         pinned = packages.pin(job, path, add, verify)
     return Answer(pinned, show_pinned)

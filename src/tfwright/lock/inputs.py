@@ -23,7 +23,7 @@ from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Origins, WantedArchive
 
 
-def fetched(job: RecipeJob, *, wait: bool = False) -> Inputs:
+def fetch_inputs(job: RecipeJob, *, wait: bool = False) -> Inputs:
     """Return what the fetch stage brings; it runs if it has to.
 
     With `wait`, another command that works on the recipe is waited for.
@@ -31,16 +31,16 @@ def fetched(job: RecipeJob, *, wait: bool = False) -> Inputs:
     return engine.build(replace(job, until="fetch", wait=wait)).of(Inputs)
 
 
-def check(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
+def ask_sources(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
     """Ask all sources of the archives of a recipe, without those that its lock knows to be unused.
 
     With `deep` they are asked for the bytes, not only whether they have any.
     """
-    pairs = [(archive, _origins(job)) for archive in _sought(job)]
+    pairs = [(archive, _origins(job)) for archive in _archives(job)]
     return links.ask_sources(pairs, external.store(job), job.listener.progress, deep=deep)
 
 
-def check_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
+def ask_sources_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
     """Ask the servers of all archives of some recipes, each address once; the rows are by recipe.
 
     What a lock file lists is not looked for in the recipe's tree again.
@@ -58,7 +58,7 @@ def check_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
         # A recipe that cannot be read is reported by whatever builds it.
         with suppress(TfwrightError):
             # The lines of its stages would stand among those of a night.
-            found = found if locked else _sought(replace(job, listener=SILENCE))
+            found = found if locked else _archives(replace(job, listener=SILENCE))
         sought.append(found)
     pairs = [
         (archive, _origins(job))
@@ -73,7 +73,7 @@ def _origins(job: RecipeJob) -> Origins:
     return Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
 
 
-def _sought(job: RecipeJob) -> list[WantedArchive]:
+def _archives(job: RecipeJob) -> list[WantedArchive]:
     """Return the archives of a recipe, without those that its lock knows to be unused.
 
     Where the fetch stage stops, substitutes that do not fit the tree are left out: what they should
@@ -81,7 +81,7 @@ def _sought(job: RecipeJob) -> list[WantedArchive]:
     """
     locked = lock.read(job.locked) if job.locked else None
     try:
-        made = fetched(job)
+        made = fetch_inputs(job)
         repository, programs = made.mirror, made.programs
     except (RecipeError, SupplyError) as fault:
         job.listener.note(f"fetch stops; the sources are asked all the same: {fault.what}")
@@ -104,13 +104,13 @@ def write(job: RecipeJob, path: Path) -> Lock:
     job.check_pinned_bazel("The lock file")
     # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
-    inputs = fetched(free)
-    wanted, fault = _wanted(free, inputs)
+    inputs = fetch_inputs(free)
+    wanted, fault = _wanted_repositories(free, inputs)
     recipe = free.recipe.changed(fetch=inputs.used_substitutes(free.recipe.fetch))
     here = ExternalRules(free, RecipePins.of(recipe), inputs.mirror, inputs.programs)
     found = here.lock(here.from_vault(), wanted)
     added = {
-        "requirements": _requirements(free, inputs),
+        "requirements": _lock_requirements(free, inputs),
         "toolkit": locking.toolkit(free.recipe.toolkit),
         "image": locking.image(free.recipe, free.places.vault),
     }
@@ -123,7 +123,9 @@ def write(job: RecipeJob, path: Path) -> Lock:
         raise HostError(
             f"{path.name} was not replaced: it states which archives the build needs, and the new "
             f"lock file would not: {why}",
-            remedy=_followed(first, f"To write a lock file without that, remove {path} first."),
+            remedy=_with_sentence(
+                first, f"To write a lock file without that, remove {path} first."
+            ),
             evidence=fault.evidence if fault else Evidence(where=str(path)),
         )
     files.write(path, lock.write(locked))
@@ -132,19 +134,19 @@ def write(job: RecipeJob, path: Path) -> Lock:
         raise HostError(
             f"{path.name} was written without a record of which archives the build needs: "
             f"{fault.what}",
-            remedy=_followed(fault.remedy, f"Then run '{invoke('lock')}' again."),
+            remedy=_with_sentence(fault.remedy, f"Then run '{invoke('lock')}' again."),
             evidence=fault.evidence,
         )
     return locked
 
 
-def _followed(remedy: str, then: str) -> str:
+def _with_sentence(remedy: str, then: str) -> str:
     """Add a sentence to a remedy, on a line of its own behind lines that are there to be copied."""
     end = "\n" if "\n" in remedy else " "
     return f"{remedy}{end}{then}"
 
 
-def _wanted(
+def _wanted_repositories(
     job: RecipeJob, inputs: Inputs
 ) -> tuple[Mapping[str, str] | None, TfwrightError | None]:
     """Ask Bazel which repositories the target wants; None, and the reason, if it cannot say."""
@@ -163,7 +165,7 @@ def _wanted(
         return None, fault
 
 
-def _requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
+def _lock_requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
     """Let the target Python's pip choose a file for each requirement, with its checksum."""
     wanted = job.recipe.host.requirements
     system = job.recipe.host.system

@@ -142,7 +142,7 @@ def _pin_packages(
     log = job.log("pin")
     lists: dict[str, tuple[str, ...]] = {}
     numpy = list[str]()
-    bounds = _bounds(job)
+    bounds = _version_bounds(job)
     for key, each in wanted.items():
         # An empty list stays as it is: a recipe need not verify anything.
         if not each.packages:
@@ -183,7 +183,7 @@ def _pin_packages(
     return lists
 
 
-def _bounds(job: RecipeJob) -> list[str]:
+def _version_bounds(job: RecipeJob) -> list[str]:
     """Return what is known of the versions that a TensorFlow works with.
 
     That is what setup.py of the pinned commit requires, where a repository on this host has it, and
@@ -232,7 +232,7 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     return f"{bazels.here()} {binary.sha256}"
 
 
-def without_open(values: dict[str, Any]) -> None:
+def remove_open(values: dict[str, Any]) -> None:
     """Take those lines out, so that all else of a recipe is checked."""
     for key, lines in named_packages(values).items():
         if lines:

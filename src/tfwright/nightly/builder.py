@@ -250,7 +250,7 @@ class PipelineBuilder:
             # A recipe that cannot be read is reported by its own verdict.
             with suppress(TfwrightError):
                 jobs[target.name] = self.job(target)
-        rows = lock_inputs.check_together([*jobs.values()]) if jobs else []
+        rows = lock_inputs.ask_sources_together([*jobs.values()]) if jobs else []
         return {name: LostArchives.of(own) for name, own in zip(jobs, rows, strict=True)}
 
     def make_room(self, wanted: int) -> FreeSpace:

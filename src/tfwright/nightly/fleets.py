@@ -153,7 +153,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     if order.again:
         begun = time.monotonic()
         # Offline it is built from this machine's vault, which may have none of its inputs yet.
-        inputs.fetched(builder.job(target), wait=True)
+        inputs.fetch_inputs(builder.job(target), wait=True)
         difference = builder.reproduce(target, last)
         found = (difference,) if difference else ()
         seconds = time.monotonic() - begun

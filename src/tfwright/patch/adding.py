@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError, ToolError, invoke
 from tfwright.patch import reading, writing
-from tfwright.patch.reading import Foreign
+from tfwright.patch.reading import ForeignPatch
 from tfwright.patch.writing import WrittenPatch
 from tfwright.pipeline import edits
 from tfwright.pipeline.job import RecipeJob
@@ -122,7 +122,7 @@ def add(
             words = chosen if re.search(r"[A-Za-z]{2}", chosen) else file.stem
             try:
                 # All edits are the patch's, also files that the tree's .gitignore names.
-                made = writing.make(job, path, words[:60], header, tree.strangers())
+                made = writing.write_new(job, path, words[:60], header, tree.strangers())
             except RecipeError as fault:
                 what = fault.what.removeprefix("The edits make no patch: ")
                 raise RecipeError(
@@ -138,12 +138,12 @@ def add(
     return written
 
 
-def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> str:
+def _apply(tree: WorkTree, patch: ForeignPatch, which: str, file: Path) -> str:
     """Apply a patch to the files of a tree; return the directory that its paths leave out.
 
     Raises RecipeError saying why it does not fit.
     """
-    depth = _leading(tree.place, patch.text)
+    depth = _strip_depth(tree.place, patch.text)
     # With the line ends as they are first: the tree may have files with CRLF.
     texts = dict.fromkeys([patch.text, patch.text.replace("\r\n", "\n")])
     with tempfile.TemporaryDirectory() as scratch:
@@ -162,7 +162,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> str:
             said = refused(text)
             if not said:
                 return ""
-        places = [(text, each) for text in texts for each in _below(tree, text, depth)]
+        places = [(text, each) for text in texts for each in _fitting_folders(tree, text, depth)]
         fitting = [
             (text, each)
             for text, each in places
@@ -188,7 +188,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> str:
     )
 
 
-def _below(tree: WorkTree, text: str, depth: int) -> list[str]:
+def _fitting_folders(tree: WorkTree, text: str, depth: int) -> list[str]:
     """Return the directories of a tree below which all files are that a patch changes."""
     paths = {
         "/".join(PurePosixPath(_unquoted(before)).parts[depth:])
@@ -207,7 +207,7 @@ def _below(tree: WorkTree, text: str, depth: int) -> list[str]:
     return sorted(found) if len(found) <= _PLACES else []
 
 
-def _leading(tree: Path, text: str) -> int:
+def _strip_depth(tree: Path, text: str) -> int:
     """Return how many leading directories a patch has before the paths that the tree has.
 
     Files that exist say it, or else the directories of new ones. Where neither does, it is what
@@ -223,7 +223,7 @@ def _leading(tree: Path, text: str) -> int:
         return 1
 
     def found(depth: int) -> int:
-        return sum(_is_of(tree, name, depth, new=new) for name, new in names)
+        return sum(_has_path(tree, name, depth, new=new) for name, new in names)
 
     depths = sorted(range(_DEEPEST), key=lambda depth: depth != usual)
     return max(depths, key=found) if any(map(found, depths)) else usual
@@ -238,7 +238,7 @@ def _unquoted(path: str) -> str:
     return plain.decode("utf-8", "surrogateescape")
 
 
-def _is_of(tree: Path, name: str, depth: int, *, new: bool) -> bool:
+def _has_path(tree: Path, name: str, depth: int, *, new: bool) -> bool:
     parts = PurePosixPath(name).parts[depth:]
     if not parts or {"..", "/", ".git"}.intersection(parts):
         return False

@@ -64,8 +64,8 @@ def patch(
         # Two commands: between them a person edits the tree.
         if refresh and not write:
             show = partial(page.show_tree, recipe=job.argument, which=refresh)
-            tree = patches.prepare(job, refresh)
-            data = {"tree": tree, "waiting": patches.waiting(tree)}
+            tree = patches.make_refresh_tree(job, refresh)
+            data = {"tree": tree, "waiting": patches.unresolved_files(tree)}
             yield Answer(tree, show, lambda _: data)
             return
         if refresh:
@@ -74,4 +74,4 @@ def patch(
             return
         # Asked before the patch is made: without a reason none is written.
         header = page.ask_header(PatchHeader(why, upstream, drop_when))
-        yield Answer(patches.make(job, path, name, header), page.show_patch)
+        yield Answer(patches.write_new(job, path, name, header), page.show_patch)

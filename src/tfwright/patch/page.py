@@ -45,9 +45,9 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
 
 def show_tree(tree: Path, recipe: str, which: str) -> None:
     """Say where to edit, and what to run afterwards."""
-    from tfwright.patch.writing import waiting
+    from tfwright.patch.writing import unresolved_files
 
-    left = waiting(tree)
+    left = unresolved_files(tree)
     text.tell(f"Edit the files in {tree}")
     for file in left:
         kind = "did not fit" if file.endswith(".rej") else "in conflict"

@@ -61,7 +61,7 @@ _TRAILER = re.compile(r"(?m)^(?:[A-Z][\w-]+-by|Change-Id|PiperOrigin-RevId|git-s
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ForeignPatch:
     """One patch of a file, with what is said about it."""
 
     said: PatchHeader
@@ -70,13 +70,13 @@ class Foreign:
     text: str
 
 
-def read(file: Path) -> list[Foreign]:
+def read(file: Path) -> list[ForeignPatch]:
     """Return the patches of a file. Raises RecipeError saying what it is instead."""
-    text = _text(file)
+    text = _read_text(file)
     commits = _COMMIT.split(text)
     # git shows the last one first.
     parts = commits[::-1] if len(commits) > 1 else _MAIL.split(text)
-    found = [_of_part(file, part) for part in parts if part.strip()]
+    found = [_parse_part(file, part) for part in parts if part.strip()]
     patches = [each for each in found if _CHANGE.search(each.text)]
     for each in patches or found:
         for pattern, what, remedy in _OTHER_FORMS:
@@ -94,7 +94,7 @@ def read(file: Path) -> list[Foreign]:
     return patches
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         with filesystem.open_file(file) as stream:
             content = stream.read(patching.LARGEST + 1)
@@ -117,7 +117,7 @@ def _text(file: Path) -> str:
     return text
 
 
-def _of_part(file: Path, text: str) -> Foreign:
+def _parse_part(file: Path, text: str) -> ForeignPatch:
     first, _, rest = text.partition("\n")
     mail = rest if first.startswith("From ") else text
     subject, body, upstream = "", "", ""
@@ -130,33 +130,35 @@ def _of_part(file: Path, text: str) -> Foreign:
         subject = _decoded(given.get("subject") or given.get("description", ""))
         upstream = _decoded(given.get("bug") or given.get("origin", ""))
         if subject or "content-type" in given:
-            text = _payload(file, parsed)
-            body = _head(text)
+            text = _mail_text(file, parsed)
+            body = _text_above(text)
     elif text.startswith("# HG changeset patch"):
-        body = re.sub(r"(?m)^#.*\n", "", _head(text))
+        body = re.sub(r"(?m)^#.*\n", "", _text_above(text))
     elif _COMMIT.match(text):
-        body = "\n".join(re.findall(r"(?m)^    (.*)$", _head(text)))
-    head, body = (re.split(r"(?m)^---\s*$", each)[0] for each in (_head(text), body))
+        body = "\n".join(re.findall(r"(?m)^    (.*)$", _text_above(text)))
+    head, body = (re.split(r"(?m)^---\s*$", each)[0] for each in (_text_above(text), body))
     fields = dict(patching.fields(head))
     body = _TRAILER.sub("", body)
     if not subject:
         subject, _, body = body.strip().partition("\n")
     # [PATCH v2 1/3] and the names of lists
-    subject = _line(re.sub(r"^(?:\s*(?:\[[^\]]*\]|Re:))+\s*", "", subject)).rstrip(".")
-    why = ". ".join(filter(None, [subject, _line(body)]))
+    subject = _one_line(re.sub(r"^(?:\s*(?:\[[^\]]*\]|Re:))+\s*", "", subject)).rstrip(".")
+    why = ". ".join(filter(None, [subject, _one_line(body)]))
     said = PatchHeader(
-        fields.get("Why", why), fields.get("Upstream", _line(upstream)), fields.get("Drop when", "")
+        fields.get("Why", why),
+        fields.get("Upstream", _one_line(upstream)),
+        fields.get("Drop when", ""),
     )
-    return Foreign(said, subject, text if text.endswith("\n") else f"{text}\n")
+    return ForeignPatch(said, subject, text if text.endswith("\n") else f"{text}\n")
 
 
-def _head(text: str) -> str:
+def _text_above(text: str) -> str:
     """Return what is above the first change of a patch, with plain line ends."""
     change = _CHANGE.search(text)
     return text[: change.start() if change else 0].replace("\r\n", "\n")
 
 
-def _payload(file: Path, mail: Message) -> str:
+def _mail_text(file: Path, mail: Message) -> str:
     """Return the text of a mail, in whatever way it was packed to be sent."""
     parts = [part for part in mail.walk() if not part.is_multipart()]
     if any(part.get_content_type() == "text/html" for part in parts):
@@ -176,7 +178,7 @@ def _decoded(field: str) -> str:
     return field
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return what strangers wrote as one line that a header may hold."""
     content = " ".join(text.split()).encode("utf-8", "surrogateescape")
     try:

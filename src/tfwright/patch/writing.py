@@ -50,7 +50,7 @@ class WrittenPatch:
     """New files that the tree's own .gitignore names."""
 
 
-def make(
+def write_new(
     job: RecipeJob, path: Path, name: str, header: PatchHeader, also: Collection[str] = ()
 ) -> WrittenPatch:
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
@@ -81,7 +81,7 @@ def make(
     inner = f"{folder}/{max(taken, default=0) + 1:04}-{words}.patch"
     target = patches_of(path) / inner
     but = edits.configure_output(job)
-    changed = _write(tree, target, as_text(header), but, also)
+    changed = _write_difference(tree, target, as_text(header), but, also)
     # The patch is written first: a recipe must never name a file that does not exist.
     toml_editing.put(path, ("source", "patches"), [*source.patches, inner])
     return WrittenPatch(target, changed, added=True, left_out=tree.ignored({*but, *also}))
@@ -99,22 +99,22 @@ def tree_of(job: RecipeJob) -> WorkTree:
     return tree
 
 
-def prepare(job: RecipeJob, which: str) -> Path:
+def make_refresh_tree(job: RecipeJob, which: str) -> Path:
     """Make a tree in which a patch can be redone, and return its directory.
 
     The patches before it are applied and committed to the index; it is merged into the files, as
     `Merge` does. Raises RecipeError if they have all of it already.
     """
     source = job.recipe.source
-    patch = _chosen(job.recipe, which)
+    patch = _find_patch(job.recipe, which)
     path = source.file(patch)
     # Before minutes of checking out: one that cannot be read cannot be merged.
     patching.read(path)
     position = source.patches.index(patch)
     before = source.changed(patches=source.patches[:position])
     tree = RefreshTree(job)
-    begun = tree.begun()
-    if begun and tree.exists() and tree.edits() != begun.content:
+    begun = tree.read_state()
+    if begun and tree.exists() and tree.edits_digest() != begun.content:
         # They would be lost.
         shown = shell_word(begun.patch)
         own = f"invoke patch --recipe {job.recipe.argument} --refresh {shown} --write"
@@ -151,7 +151,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
             remedy=f"Remove it from source.patches of {job.recipe.argument}; delete the file if no "
             "other recipe names it.",
         )
-    begun = BegunPatch(patch=patch, content=tree.edits())
+    begun = BegunPatch(patch=patch, content=tree.edits_digest())
     files.write(tree.state, begun.model_dump_json())
     return tree.place
 
@@ -171,11 +171,11 @@ class RefreshTree(WorkTree):
         super().__init__(job.places.own / "patch")
         self.state = job.places.own / "patch.json"
 
-    def begun(self) -> BegunPatch | None:
+    def read_state(self) -> BegunPatch | None:
         """Return what the tree was when a person got it; None where that is not known."""
         return json_text.load_or_none(self.state, BegunPatch)
 
-    def edits(self) -> str:
+    def edits_digest(self) -> str:
         """Return a checksum of all files that differ from the index, new ones included."""
         names = sorted({*self.changed(), *self.strangers()})
         places = {name: self.place / name for name in names}
@@ -183,7 +183,7 @@ class RefreshTree(WorkTree):
         return json_text.digest([names, found])
 
 
-def waiting(place: Path) -> list[str]:
+def unresolved_files(place: Path) -> list[str]:
     """Return what a person still has to do in a tree: conflicts, and parts that did not fit."""
     tree = WorkTree(place)
     touched = {*tree.changed(), *tree.strangers()}
@@ -195,10 +195,10 @@ def waiting(place: Path) -> list[str]:
 def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     """Write a patch of the series again from the tree that `prepare` made; its header stays."""
     source = job.recipe.source
-    patch = _chosen(job.recipe, which)
+    patch = _find_patch(job.recipe, which)
     target = source.file(patch)
     tree = RefreshTree(job)
-    begun = tree.begun()
+    begun = tree.read_state()
     if not begun or not tree.exists():
         raise RecipeError(
             f"{target.name} has no tree to be redone in",
@@ -213,7 +213,7 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
             "tree of this one.",
         )
     # With a part left out, the new patch would silently do less than the old one.
-    if left := waiting(tree.place):
+    if left := unresolved_files(tree.place):
         raise RecipeError(
             f"Parts of {target.name} that did not fit are still waiting in {len(left)} of the "
             f"files in {tree.place}",
@@ -225,9 +225,9 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     patching.header(target)
     named = {file.path for file in patching.read(target)}
     left_out = tree.ignored(named)
-    changed = _write(tree, target, patching.head_text(target), also=named)
+    changed = _write_difference(tree, target, patching.head_text(target), also=named)
     later = source.patches[source.patches.index(patch) + 1 :]
-    unfit = tuple(name for name in later if not _fits(tree, source.file(name)))
+    unfit = tuple(name for name in later if not _apply_if_fits(tree, source.file(name)))
     tree.discard()
     files.remove(tree.state)
     others = (each for each in recipes.loadable() if each.name != job.recipe.name)
@@ -235,7 +235,7 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     return WrittenPatch(target, changed, added=False, unfit=unfit, shared=shared, left_out=left_out)
 
 
-def _fits(tree: WorkTree, patch: Path) -> bool:
+def _apply_if_fits(tree: WorkTree, patch: Path) -> bool:
     """Put a patch into the index of a tree, and return whether that was possible."""
     before = tree.content()
     try:
@@ -246,7 +246,7 @@ def _fits(tree: WorkTree, patch: Path) -> bool:
     return True
 
 
-def _write(
+def _write_difference(
     tree: WorkTree,
     target: Path,
     head: str,
@@ -333,7 +333,7 @@ def as_text(header: PatchHeader) -> str:
     return "\n".join([*filled, ""])
 
 
-def _chosen(recipe: Recipe, which: str) -> str:
+def _find_patch(recipe: Recipe, which: str) -> str:
     """Return the patch of a recipe with a number, or with a name. Raises RecipeError."""
     patches = recipe.source.patches
     found = [

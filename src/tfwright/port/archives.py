@@ -49,14 +49,14 @@ class Substitutes:
     archives: Path | None = None
     """The new recipe's own copy of the document that it names."""
 
-    def places(self) -> list[tuple[Path, tuple[str, ...]]]:
+    def tables(self) -> list[tuple[Path, tuple[str, ...]]]:
         """Return each file that may have substitutes, with the key of their table in it."""
         other = [(self.archives, SUBSTITUTES[1:])] if self.archives else []
         return [(self.recipe, SUBSTITUTES), *other]
 
-    def put(self, name: str, lines: str = "") -> None:
+    def put_table(self, name: str, lines: str = "") -> None:
         """Replace the lines of a substitute's table, or add one; without lines it is removed."""
-        for path, table in self.places():
+        for path, table in self.tables():
             text = f"[{'.'.join(table)}.{name}]\n{lines}" if lines else ""
             with suppress(KeyError):
                 toml_editing.put_section(path, (*table, name), text)
@@ -64,13 +64,13 @@ class Substitutes:
         # Written inline, as one line of another table: it makes room for a table of its own.
         toml_editing.without_key(self.recipe, (*SUBSTITUTES, name))
         if lines:
-            path, table = self.places()[-1]
+            path, table = self.tables()[-1]
             before = path.read_text("utf-8").rstrip("\n")
             files.write(path, f"{before}\n\n[{'.'.join((*table, name))}]\n{lines}")
 
-    def replace(self, name: str, changes: Mapping[str, str]) -> None:
+    def replace_texts(self, name: str, changes: Mapping[str, str]) -> None:
         """Replace texts in a substitute's table, its header included."""
-        for path, table in self.places():
+        for path, table in self.tables():
             with suppress(KeyError):
                 text = path.read_text("utf-8")
                 start, end = toml_editing.section(text, (*table, name))
@@ -81,19 +81,19 @@ class Substitutes:
 
     def put_patches(self, name: str, patches: Sequence[str]) -> None:
         """Name the patches of a substitute that is still there."""
-        for path, table in self.places():
+        for path, table in self.tables():
             with suppress(KeyError):
                 toml_editing.section(path.read_text("utf-8"), (*table, name))
                 toml_editing.put(path, (*table, name, "patches"), patches)
 
 
-def renamed(rules: Rules | None, sha256: str | None) -> str:
+def name_of_archive(rules: Rules | None, sha256: str | None) -> str:
     """Return the name that a tree has for an archive with this checksum; empty if it has none."""
     found = rules.repositories if rules and sha256 else ()
     return min((rule.name for rule in found if rule.sha256 == sha256), default="")
 
 
-def checksums(rules: Rules | None, name: str) -> set[str]:
+def pins_named(rules: Rules | None, name: str) -> set[str]:
     """Return what a tree names so: checksums, commits of clones, urls of what has neither."""
     found = rules.repositories if rules else ()
     return {
@@ -101,7 +101,7 @@ def checksums(rules: Rules | None, name: str) -> set[str]:
     }
 
 
-def unreplaced(rules: Rules | None, name: str) -> str:
+def unreplaced_remedy(rules: Rules | None, name: str) -> str:
     """Say what to do where a tree pins something else by the name of a substitute."""
     found = [rule for rule in (rules.repositories if rules else ()) if rule.name == name]
     if found and all(rule.clone for rule in found):
@@ -116,7 +116,7 @@ def unreplaced(rules: Rules | None, name: str) -> str:
     )
 
 
-def carried(
+def commit_changes(
     job: RecipeJob, name: str, table: SubstituteTable, old: Rules | None, new: Rules | None
 ) -> dict[str, str]:
     """Return what changes in a substitute that packs the commit of the old tree's archive.
@@ -149,7 +149,7 @@ def _urls(rules: Rules, name: str) -> list[str]:
     return [url for rule in rules.repositories if rule.name == name for url in rule.urls]
 
 
-def others(url: str) -> dict[str, OtherSubstitute]:
+def other_substitutes(url: str) -> dict[str, OtherSubstitute]:
     """Return the substitutes of the recipes of this checkout by what they replace.
 
     `url` is the repository in which a commit of theirs is looked for.
@@ -160,7 +160,7 @@ def others(url: str) -> dict[str, OtherSubstitute]:
         for key, table in recipe.fetch.substitutes.items():
             if not table.replaces or table.replaces in found:
                 continue
-            if lines := _lines(path, recipe, key):
+            if lines := _table_lines(path, recipe, key):
                 short = re.escape(key.removesuffix("_archive"))
                 # What the substitute lacks is made in the file by which Bazel builds it.
                 built = re.compile(rf"(?m)^\+\+\+ \S*/{short}(\.BUILD|/BUILD(\.bazel)?)$")
@@ -183,14 +183,14 @@ def others(url: str) -> dict[str, OtherSubstitute]:
     return found
 
 
-def replacing(
+def find_substitute(
     pinned: Collection[str], others: Mapping[str, OtherSubstitute]
 ) -> OtherSubstitute | None:
     """Return the substitute for one of these checksums; None if there is none."""
     return next((others[pin] for pin in pinned if pin in others), None)
 
 
-def _lines(path: Path, recipe: Recipe, name: str) -> str:
+def _table_lines(path: Path, recipe: Recipe, name: str) -> str:
     """Return the lines of a substitute as its author wrote them; empty if it has no header."""
     for file, table in [(path, SUBSTITUTES), *((doc, SUBSTITUTES[1:]) for doc in recipe.documents)]:
         text = file.read_text("utf-8")
@@ -201,7 +201,7 @@ def _lines(path: Path, recipe: Recipe, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedArchives:
     """The archives of two trees by checksum: upstream renames rules without another archive."""
 
     before: Mapping[str, str]
@@ -250,12 +250,12 @@ class Compared:
             frozenset(rule.name for rule in new.repositories),
         )
 
-    def has(self, name: str) -> bool:
+    def is_available(self, name: str) -> bool:
         """Return whether a source has the archive that only the new tree pins by this name."""
-        return name in self._fresh and name not in self.lost
+        return name in self._new_names and name not in self.lost
 
     @property
-    def _fresh(self) -> set[str]:
+    def _new_names(self) -> set[str]:
         return {self.after[sha256] for sha256 in self.after.keys() - self.before.keys()}
 
     def pins(self, substituted: Collection[str]) -> Iterator[PortedPin]:
@@ -264,7 +264,7 @@ class Compared:
         Those that are `substituted` have a finding of their own.
         """
         yield PortedPin("archive", "unchanged", "fits", str(len(self.before.keys() & self.after)))
-        fresh = self._fresh.difference(substituted)
+        fresh = self._new_names.difference(substituted)
         lost, before = fresh & self.lost, {*self.before.values()}
         gone = {self.before[sha256] for sha256 in self.before.keys() - self.after.keys()}
         found: tuple[tuple[str, State, set[str]], ...] = (

@@ -33,7 +33,7 @@ class TriedPatch:
     """Its name in the new recipe; empty for one that is dropped."""
 
 
-def tried(
+def try_patches(
     job: Job, recipe: Recipe, repository: Path, facts: DropFacts | None
 ) -> Iterator[TriedPatch]:
     """Try every patch of the old recipe on the commit of the new one.
@@ -50,12 +50,12 @@ def tried(
             continue
         # A clean tree each time: a patch that fails must not make the next one fail.
         tree.prepare(repository, source.commit, source.exclude)
-        yield _try(tree, source.file(name), name, source.exclude)
+        yield _try_patch(tree, source.file(name), name, source.exclude)
     # The index of the tree is kept apart from it, in a repository of its own.
     tree.discard()
 
 
-def _try(tree: WorkTree, patch: Path, name: str, exclude: Sequence[str]) -> TriedPatch:
+def _try_patch(tree: WorkTree, patch: Path, name: str, exclude: Sequence[str]) -> TriedPatch:
     try:
         for file in patching.read(patch):
             if is_excluded(file.path, exclude):
@@ -71,7 +71,7 @@ def _try(tree: WorkTree, patch: Path, name: str, exclude: Sequence[str]) -> Trie
     return TriedPatch(name, "kept", "; ".join(says) or "applies as it is")
 
 
-def place(folder: Path, name: str) -> Path:
+def patch_path(folder: Path, name: str) -> Path:
     """Return where a patch goes in the folder of another branch: ``r1.12/0005-….patch``.
 
     One that is there already has the same words; a number that another one has is not used again.
@@ -84,7 +84,7 @@ def place(folder: Path, name: str) -> Path:
     return folder / f"{same[0] if same else number}-{words}"
 
 
-def copy(patch: Path, target: Path, base: str) -> None:
+def copy_for_redo(patch: Path, target: Path, base: str) -> None:
     """Copy a patch that has to be redone, with the commit that it was made for, if that is known.
 
     The recipe that it comes from keeps its own: `invoke patch --refresh` writes into the copy.

@@ -73,18 +73,18 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     `to` is a tag, a branch or a version, and may name the commit behind an @. Raises RecipeError if
     the new recipe exists already or could not be read, SupplyError if the server has no such name.
     """
-    wanted = target.of(old, to)
+    wanted = target.find_target(old, to)
     place = path.with_name(f"{wanted.recipe_name(old.recipe)}.toml")
     if place.exists():
-        raise RecipeError(f"{place} exists already", remedy=_moving(place))
+        raise RecipeError(f"{place} exists already", remedy=_move_remedy(place))
     head = target.HEAD.format(old=old.recipe.name, to=wanted.name)
     files.write(place, schemas.with_comment(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
     try:
         porting.copy_documents(path, wanted.branch)
-        pins = [*target.enter(wanted, old.recipe, place), *porting.judged()]
+        pins = [*target.write_keys(wanted, old.recipe, place), *porting.judge_pins()]
         porting.settle_archives()
-        pins.append(porting.configured(pins))
+        pins.append(porting.run_configure(pins))
     except (TfwrightError, KeyboardInterrupt):
         # It was not judged to the end. The next attempt would stop at the recipe, and take the
         # copied patches for ones that somebody has redone.
@@ -94,7 +94,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     return Port(place, wanted.commit, tuple(pins))
 
 
-def _moving(place: Path) -> str:
+def _move_remedy(place: Path) -> str:
     old, new = shell_word(str(place)), shell_word(f"{place}.old")
     return f"Use it as it is; or, to port again, move it first: mv {old} {new}"
 
@@ -133,7 +133,7 @@ class _Porting:
         if own is None:
             raise RecipeError(
                 f"{folder / self.path.stem}.toml exists already",
-                remedy=_moving(folder / f"{self.path.stem}.toml"),
+                remedy=_move_remedy(folder / f"{self.path.stem}.toml"),
             )
         self.made.append(own)
         files.write(own, shared.read_bytes())
@@ -153,7 +153,7 @@ class _Porting:
             self._name_archives(named, self.shared)
             files.remove(own)
 
-    def configured(self, pins: Sequence[PortedPin]) -> PortedPin:
+    def run_configure(self, pins: Sequence[PortedPin]) -> PortedPin:
         """Run ./configure of the new tree with the patches that fit, where this host can."""
         if missing := expected.unanswered_error(expected.interview(self.new.recipe, HostFile())):
             return PortedPin("tool", "./configure", "look", f"was not run: {missing.what}")
@@ -184,11 +184,11 @@ class _Porting:
         """The new recipe as its file is now."""
         return replace(self.old, recipe=recipes.read(str(self.path)), locked=None)
 
-    def judged(self) -> Iterator[PortedPin]:
+    def judge_pins(self) -> Iterator[PortedPin]:
         """Yield the verdict about each pin, in the order in which a build would meet it."""
-        yield from self._answers()
+        yield from self._judge_answers()
         # From here on the new commit is needed, which may be a long download.
-        yield from self._exclusions()
+        yield from self._judge_exclusions()
         new = self.new
         source = new.recipe.source
         repository = external.fetch_commit(new, source, about_branch=True)
@@ -198,39 +198,39 @@ class _Porting:
         held = GitRepository(repository)
         paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
-        yield self._bazel(texts)
+        yield self._judge_bazel(texts)
         old_texts = held.texts_at(self.old.recipe.source.commit, (*tree_files.SETUPS, *BAZELRCS))
-        yield from self._flags(old_texts, texts)
+        yield from self._remove_flags(old_texts, texts)
         new = self.new
-        yield from self._tools()
-        after = _rules(new, repository)
+        yield from self._judge_tools()
+        after = _read_rules(new, repository)
         # The mirror in build_out has single commits; one that the host file names may have all.
         local = external.origin(new, source.url).local
         history = local if local and local.is_dir() else None
         facts = DropFacts.of(new.recipe, after, history)
-        tried = list(patches.tried(new.job, new.recipe, repository, facts))
+        tried = list(patches.try_patches(new.job, new.recipe, repository, facts))
         # What the patches declare counts as well as what the bare tree does.
         kept = [patch.name for patch in tried if patch.fate == "kept"]
-        before = _rules(self.old, repository, self.old.recipe.source.patches)
-        after = _rules(new, repository, kept) or after
+        before = _read_rules(self.old, repository, self.old.recipe.source.patches)
+        after = _read_rules(new, repository, kept) or after
         compared = None
         if before and after:
-            compared = archives.Compared.of(before, after, new, self.old.locked)
-        judged = list(self._substitutes(before, after, compared))
-        yield from self._patches(self._with_substitutes(tried, repository), repository)
-        yield from self._programs()
+            compared = archives.ComparedArchives.of(before, after, new, self.old.locked)
+        judged = list(self._judge_substitutes(before, after, compared))
+        yield from self._enter_patches(self._with_taken_patches(tried, repository), repository)
+        yield from self._add_programs()
         yield from judged
         if compared:
             substitutes = new.recipe.fetch.substitutes, self.new.recipe.fetch.substitutes
             yield from compared.pins({*chain(*substitutes)})
         else:
             yield PortedPin("archive", "all", "look", "the rules of a tree cannot be read")
-        yield from self._requirements(old_texts, texts)
+        yield from self._judge_requirements(old_texts, texts)
         for test in new.recipe.verify.tests:
             if not held.text(f"{source.commit}:{test}"):
                 yield PortedPin("test", test, "change", "the new tree has no such file")
 
-    def _bazel(self, texts: Mapping[str, str]) -> PortedPin:
+    def _judge_bazel(self, texts: Mapping[str, str]) -> PortedPin:
         """Pin a Bazel that can be had where the new commit, with these texts, refuses the old."""
         recipe = self.new.recipe
         version, release = recipe.bazel.version, recipe.source.release
@@ -269,7 +269,9 @@ class _Porting:
         says += f"Pin its checksum: invoke pin --recipe {recipe.argument}"
         return PortedPin("tool", "Bazel", "look", says)
 
-    def _flags(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[PortedPin]:
+    def _remove_flags(
+        self, before: Mapping[str, str], after: Mapping[str, str]
+    ) -> Iterator[PortedPin]:
         """Remove flags for a configuration of the old tree that the new one lacks: Bazel stops."""
         was, stays = (
             configurations.defined_configs("\n".join(texts.get(path, "") for path in BAZELRCS))
@@ -294,7 +296,7 @@ class _Porting:
         same = old.source.release == self.new.recipe.source.release
         return f", and {old.name} was built and tried with it" if tried and same else ""
 
-    def _tools(self) -> Iterator[PortedPin]:
+    def _judge_tools(self) -> Iterator[PortedPin]:
         """Compare Python, CUDA and the target with what the new release takes."""
         recipe, proven = self.new.recipe, self._proven
         release, python, cuda = recipe.source.release, recipe.host.python, recipe.host.cuda
@@ -339,7 +341,7 @@ class _Porting:
             or (not job.offline and client.ask(binary.release(version)).there)
         )
 
-    def _answers(self) -> Iterator[PortedPin]:
+    def _judge_answers(self) -> Iterator[PortedPin]:
         """Remove answers that nothing asks for any more, and list the questions that are new."""
         recipe = self.new.recipe
         interview = expected.interview(recipe, HostFile())
@@ -367,7 +369,7 @@ class _Porting:
             says = f"is asked, and has no answer. Add {prompt.variable} = {value}, or what you want"
             yield PortedPin("answer", prompt.variable, "change", says)
 
-    def _exclusions(self) -> Iterator[PortedPin]:
+    def _judge_exclusions(self) -> Iterator[PortedPin]:
         """Remove the paths of ``source.exclude`` that the new commit does not have.
 
         Those of a few files that the server lacks are added.
@@ -391,7 +393,7 @@ class _Porting:
             else:
                 return
 
-    def _programs(self) -> Iterator[PortedPin]:
+    def _add_programs(self) -> Iterator[PortedPin]:
         """Add the programs that the patches of other recipes run."""
         own = self.new.recipe.host.programs
         run = dict.fromkeys(program for other in self.taken for program in other.programs)
@@ -400,9 +402,9 @@ class _Porting:
             says = f"{', '.join(added)}: added; a patch of a substitute that was taken over runs it"
             yield PortedPin("tool", "host.programs", "look", says)
 
-    def _patches(self, tried: Sequence[TriedPatch], repository: Path) -> Iterator[PortedPin]:
+    def _enter_patches(self, tried: Sequence[TriedPatch], repository: Path) -> Iterator[PortedPin]:
         """Enter the patches into the new recipe, and say of each what became of it."""
-        placed = [self._placed(patch, repository) for patch in tried]
+        placed = [self._place_patch(patch, repository) for patch in tried]
         names = {patch.name: patch.now for patch in placed if patch.now}
         # The author's layout of a list that stays as it is stays as well.
         before = self.new.recipe
@@ -422,35 +424,37 @@ class _Porting:
                 says += "; if that does the same, or nothing needs it now, take it out of the list"
             yield PortedPin("patch", name, _STATES[patch.fate], says)
 
-    def _alone(self, name: str, repository: Path) -> TriedPatch:
+    def _try_patch(self, name: str, repository: Path) -> TriedPatch:
         """Try a patch that the old recipe does not have."""
         recipe = self.new.recipe
         recipe = recipe.changed(source=recipe.source.changed(patches=(name,)))
-        (patch,) = patches.tried(self.new.job, recipe, repository, None)
+        (patch,) = patches.try_patches(self.new.job, recipe, repository, None)
         return patch
 
-    def _placed(self, patch: TriedPatch, repository: Path) -> TriedPatch:
+    def _place_patch(self, patch: TriedPatch, repository: Path) -> TriedPatch:
         """Return a patch with its name in the new recipe; one to redo is copied for that."""
         if patch.fate == "dropped":
             return replace(patch, says=f"removed; {patch.says}")
         if patch.fate != "redo":
             return replace(patch, now=patch.name)
         source, folder = self.new.recipe.source, patch_command.patches_of(self.path)
-        place = patches.place(folder / source.branch.replace("/", "-"), patch.name)
+        place = patches.patch_path(folder / source.branch.replace("/", "-"), patch.name)
         moved = replace(patch, now=str(place.relative_to(folder)))
         if place.exists():
             # Another recipe was ported to this branch; its patch may be redone there by now.
-            there = self._alone(moved.now, repository)
+            there = self._try_patch(moved.now, repository)
             fate: Fate = "compare" if there.fate == "kept" else "redo"
             return replace(moved, fate=fate, says=f"{_THERE}; {there.says}")
         self.made.append(place)
         # That of another recipe was made for another commit.
         bases = {name: other.commit for other in self.taken for name in other.patches}
         bases |= dict.fromkeys(self.old.recipe.source.patches, self.old.recipe.source.commit)
-        patches.copy(source.file(patch.name), place, bases[patch.name])
+        patches.copy_for_redo(source.file(patch.name), place, bases[patch.name])
         return moved
 
-    def _with_substitutes(self, tried: Sequence[TriedPatch], repository: Path) -> list[TriedPatch]:
+    def _with_taken_patches(
+        self, tried: Sequence[TriedPatch], repository: Path
+    ) -> list[TriedPatch]:
         """Put the patch of a substitute that was taken over in the place of the old one's.
 
         Both make what the archive lacks, so that a report of each would be two findings for one.
@@ -462,7 +466,7 @@ class _Porting:
                 old = [patch for patch in found if Path(patch.name).name.partition("-")[2] == what]
                 if any(patch.name == name for patch in old):
                     continue
-                patch = self._alone(name, repository)
+                patch = self._try_patch(name, repository)
                 if patch.fate != "kept" and old and old[0].fate == "kept":
                     says = f"{old[0].says}; it was made for another archive of {other.name}"
                     found[found.index(old[0])] = replace(old[0], fate="compare", says=says)
@@ -474,50 +478,50 @@ class _Porting:
                 found[place : place + len(old)] = [replace(patch, says=says)]
         return found
 
-    def _substitutes(
-        self, old: Rules | None, new: Rules | None, compared: archives.Compared | None
+    def _judge_substitutes(
+        self, old: Rules | None, new: Rules | None, compared: archives.ComparedArchives | None
     ) -> Iterator[PortedPin]:
         """Say of each substitute whether the archive that it replaces is still the pinned one.
 
         Where another recipe replaces the new one already, its substitute is taken over.
         """
         recipe = self.new.recipe
-        others = archives.others(recipe.source.url)
+        others = archives.other_substitutes(recipe.source.url)
         for name, table in recipe.fetch.substitutes.items():
-            before = archives.checksums(old, name)
-            after = archives.checksums(new, name)
+            before = archives.pins_named(old, name)
+            after = archives.pins_named(new, name)
             state: State = "look"
             if before & after or table.replaces in after:
                 state, says = "fits", "the tree still pins the same archive"
-            elif other_name := archives.renamed(new, table.replaces):
-                self.substitutes.replace(name, {f".{name}]": f".{other_name}]"})
+            elif other_name := archives.name_of_archive(new, table.replaces):
+                self.substitutes.replace_texts(name, {f".{name}]": f".{other_name}]"})
                 state, says = "fits", f"now {other_name}, as the new tree names the same archive"
             elif new is not None and not after:
-                self.substitutes.put(name)
+                self.substitutes.put_table(name)
                 says = "removed; the new tree pins no archive of this name"
-            elif compared and compared.has(name):
-                self.substitutes.put(name)
+            elif compared and compared.is_available(name):
+                self.substitutes.put_table(name)
                 says = "removed; a source on this host has the archive that the new tree pins"
-            elif changes := archives.carried(self.new, name, table, old, new):
-                self.substitutes.replace(name, changes)
+            elif changes := archives.commit_changes(self.new, name, table, old, new):
+                self.substitutes.replace_texts(name, changes)
                 says = "packs the commit that the new tree pins now, as the old one's before"
-            elif other := archives.replacing(after, others):
-                self.substitutes.put(name, other.lines)
+            elif other := archives.find_substitute(after, others):
+                self.substitutes.put_table(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
                 self.taken.append(other)
             else:
                 # Without the substitute, the pinned archive is asked for like any other.
-                state, says = "change", archives.unreplaced(new, name)
+                state, says = "change", archives.unreplaced_remedy(new, name)
             yield PortedPin("substitute", name, state, says)
         lacking = compared.lost - compared.unneeded if compared else set()
         for name in sorted(lacking - recipe.fetch.substitutes.keys()):
-            if other := archives.replacing(archives.checksums(new, name), others):
-                self.substitutes.put(name, other.lines)
+            if other := archives.find_substitute(archives.pins_named(new, name), others):
+                self.substitutes.put_table(name, other.lines)
                 self.taken.append(other)
                 says = f"no source on this host has the archive; taken over from {other.recipe}"
                 yield PortedPin("substitute", name, "look", says)
 
-    def _without_building(self) -> None:
+    def _remove_build_packages(self) -> None:
         """Remove the packages of the build, those that `invoke pin` resolved included."""
         toml_editing.without_key(self.path, ("host", "requirements"))
         values = recipe_values(self.path)
@@ -526,7 +530,7 @@ class _Porting:
             verify = sorted((*pins.both, *pins.verify))
             files.write(place, pins_text(pins_head(place), values, (), verify))
 
-    def _requirements(
+    def _judge_requirements(
         self, before: Mapping[str, str], after: Mapping[str, str]
     ) -> Iterator[PortedPin]:
         """Hold the packages against setup.py, and name the command that resolves them."""
@@ -547,7 +551,7 @@ class _Porting:
         built, lacking = {name_of(pin) for pin in recipe.host.requirements}, set[str]()
         if recipes.hermetic_python(recipe.source.release):
             if built:
-                self._without_building()
+                self._remove_build_packages()
                 says = "removed; Bazel builds with its own Python and packages"
                 yield PortedPin("requirement", "host.requirements", "look", says)
             built.clear()
@@ -581,7 +585,7 @@ _STATES: dict[Fate, State] = {
 }
 
 
-def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rules | None:
+def _read_rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rules | None:
     """Read the rules of a commit with those of its patches that fit."""
     source = job.recipe.source.changed(patches=tuple(applied), assets={})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
@@ -590,4 +594,4 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
     except TfwrightError:
         # Each patch fits by itself, and may need another one; or the rules can only be read with
         # patches that do not fit: the report says so and goes on.
-        return _rules(job, repository) if applied else None
+        return _read_rules(job, repository) if applied else None

@@ -56,7 +56,7 @@ class PortTarget:
     def recipe_name(self, old: Recipe) -> str:
         """Return the old recipe's name with the new release in the place of the old one."""
         release = old.source.release
-        new = _short(self.name)
+        new = _name_part(self.name)
         if self.version:
             candidate = f"-{self.version.candidate}" if self.version.candidate else ""
             new = f"{self.version.line}{candidate}"
@@ -65,19 +65,19 @@ class PortTarget:
                 old_tag, tag = old.source.exact.fork, self.version.fork
                 if old_tag and old_tag in old.name and tag:
                     return old.name.replace(old_tag, tag)
-                return f"{old.name}-{tag or _short(self.name)}"
+                return f"{old.name}-{tag or _name_part(self.name)}"
         # Not 2.1 in 2.10, and only once: the name may hold CUDA's version too.
         pattern = rf"{release.major}\.{release.minor}(-(?:rc|alpha|beta)\d*)?(?!\d)"
         name = re.sub(pattern, new, old.name, count=1)
         return name if name != old.name else f"{old.name}-{new}"
 
 
-def _short(name: str) -> str:
+def _name_part(name: str) -> str:
     """Return a tag or branch as a part of a recipe's name, which has the r already: ``1.8.1``."""
     return re.sub(r"^[rv](?=\d)", "", name.replace("/", "-"))
 
 
-def of(old: RecipeJob, to: str) -> PortTarget:
+def find_target(old: RecipeJob, to: str) -> PortTarget:
     """Return what a name means: ``v1.12.0``, ``r1.12``, ``1.12.0-rc0``, ``master@COMMIT``.
 
     Raises RecipeError for a commit that is none, SupplyError if the repository lacks the name.
@@ -98,7 +98,7 @@ def of(old: RecipeJob, to: str) -> PortTarget:
     old.places.own.mkdir(parents=True, exist_ok=True)
     remote = Remote(old.places.own, old.host_file.mirror_of(source.url) or source.url)
     if not commit:
-        name, commit = _found(remote, name)
+        name, commit = _find_commit(remote, name)
     texts = remote.texts(commit, tuple(tree_files.RELEASES))
     if not is_version(name):
         # The tree says the release where the name does not: of master, or a fork.
@@ -110,7 +110,7 @@ def of(old: RecipeJob, to: str) -> PortTarget:
     return PortTarget(name, commit, branch, version.line, version)
 
 
-def _found(remote: Remote, name: str) -> tuple[str, str]:
+def _find_commit(remote: Remote, name: str) -> tuple[str, str]:
     """Return the name as the repository spells it, and its commit."""
     try:
         return name, remote.commit_of(name)
@@ -124,7 +124,7 @@ def _found(remote: Remote, name: str) -> tuple[str, str]:
     return branch, remote.commit_of(branch)
 
 
-def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
+def write_keys(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
     """Write the keys that follow from the target into the new recipe, and yield what was decided.
 
     What was verified is left out. The file is edited and not rewritten: the reasons for its pins
@@ -150,7 +150,7 @@ def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
                 f"{release}, as before: the name {target.name} says none, and no file of the tree"
             )
             yield PortedPin("source", "release", "change", says)
-    yield from _prose(target, old, path)
+    yield from _update_prose(target, old, path)
     # The recipe would not load, and nothing of it could be judged.
     first, last = SEPARATE_NCCL
     if old.nccl.rebuild and not first <= release <= last:
@@ -163,7 +163,7 @@ def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
         yield PortedPin("tool", "package.project_name", "look", says)
 
 
-def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
+def _update_prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
     """Put the new release into the summary, and name the comments that speak of the old one."""
     release = old.source.release
     if release == NO_RELEASE:

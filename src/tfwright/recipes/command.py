@@ -18,7 +18,7 @@ def recipes(_: Context) -> Shown:
     from tfwright.recipes import page
 
     # A row compares the recipe with this host, and starts no build.
-    return Answer(page.rows(host_file.read()), page.show_recipes)
+    return Answer(page.recipe_rows(host_file.read()), page.show_recipes)
 
 
 @task(
@@ -56,7 +56,7 @@ def new(
             raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
         # A copy keeps every pin; what was verified holds only for the original.
         return Answer(
-            writing.copy(recipes.file_with_text(recipes.find(like)), name, folder), page.show_new
+            writing.copy_recipe(recipes.file_with_text(recipes.find(like)), name, folder), page.show_new
         )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
     wish = wishes.of_options(machine, probes.this_host())
@@ -70,10 +70,10 @@ def new(
                 remedy=f"{'; '.join(releases.exclusions(wish))}.",
             )
         release = str(fitting[0])
-    wanted = writing.wanted_of(release)
+    wanted = writing.parse_release(release)
     place = Path(folder) if folder else recipes.RECIPES
-    made = writing.new(wish, wanted, host_file.read(), place, page.answer_for, bazel)
-    return Answer(writing.pinned(made), page.show_new)
+    made = writing.new(wish, wanted, host_file.read(), place, page.ask_answer, bazel)
+    return Answer(writing.pin_packages(made), page.show_new)
 
 
 @task(help=RECIPE | JSON)
@@ -83,5 +83,5 @@ def record(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.recipes import page, session
 
     job = job_of(recipe)
-    recorded = session.record(job, recipes.editable(recipe), page.ask)
+    recorded = session.record(job, recipes.editable(recipe), page.ask_question)
     return Answer(recorded, partial(page.show_recorded, recipe=job.argument))

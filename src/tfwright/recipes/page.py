@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tfwright.recipes.writing import NewRecipe
 
 
-def ask(question: "RecordedQuestion") -> str:
+def ask_question(question: "RecordedQuestion") -> str:
     """Ask a person what ./configure asks; without a terminal, take its default.
 
     Raises RecipeError at the end of the input: Ctrl-D is not an answer.
@@ -61,7 +61,7 @@ def show_new(made: "NewRecipe") -> None:
     print(made.path)
 
 
-def answer_for(prompt: "Prompt", default: str) -> str:
+def ask_answer(prompt: "Prompt", default: str) -> str:
     """Ask a person for an answer in TOML's form; without a terminal, or for Enter, the default."""
     if not sys.stdin.isatty():
         return default
@@ -117,7 +117,7 @@ class RecipeRow:
 
 
 # Probes are kept for the process: all rows together ask this host's programs once.
-def rows(host_file: HostFile) -> list[RecipeRow]:
+def recipe_rows(host_file: HostFile) -> list[RecipeRow]:
     """Return a row for each recipe of recipes/."""
     found = []
     for name in recipes.names():

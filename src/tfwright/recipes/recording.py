@@ -67,10 +67,10 @@ class Recorder(Answerer):
         # The capital letter is what Enter means.
         letter = "y" if choice and choice[1][0] == "Y" else "n"
         recorded = RecordedQuestion(
-            variable=prompt.variable if prompt else self._variable(text, question),
+            variable=prompt.variable if prompt else self._find_variable(text, question),
             text=question,
             yes_no=prompt.yes_no if prompt else choice is not None,
-            default=letter if choice else _default(question),
+            default=letter if choice else _stated_default(question),
             known=prompt is not None,
             yes=prompt.yes if prompt else "y",
         )
@@ -83,7 +83,7 @@ class Recorder(Answerer):
         self._remember(recorded, line)
         return line
 
-    def _variable(self, text: str, question: str) -> str:
+    def _find_variable(self, text: str, question: str) -> str:
         """Return the variable that the script reads the answer into, or else a guess."""
         # The same words again: the answer was not accepted.
         wording = stanzas.question_pattern(question)
@@ -106,7 +106,7 @@ class Recorder(Answerer):
             self.questions.append(recorded)
 
 
-def _default(question: str) -> str:
+def _stated_default(question: str) -> str:
     """Return what a question takes for an empty line; empty if it does not say."""
     stated = re.search(r"\[Default is:? ?([^\]\n]*)\]", question)
     if stated:

@@ -44,7 +44,7 @@ def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
     with engine.recipe_lock(job), containers.stage_container(job, "configure"):
         host, inputs, tree = engine.prepare_tree(replace(job, until="source"))
         program = configure.prepared(job.job, recipe, host, inputs, tree)
-        script = _script(tree.path, recipe.configure.program)
+        script = _script_text(tree.path, recipe.configure.program)
         recorder = Recorder(program.interview, ask=ask, script=script)
         try:
             with program.run_answered(recorder):
@@ -52,7 +52,7 @@ def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
         except (KeyboardInterrupt, TfwrightError):
             # A person typed these answers: the next run begins where this one stopped.
             if recorder.answers:
-                _enter(path, recorder)
+                _write_recorded(path, recorder)
                 job.listener.note(
                     f"Kept in {path}: {', '.join(recorder.answers)}. "
                     f"Run 'invoke record --recipe {job.argument}' again to go on from there."
@@ -60,12 +60,12 @@ def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
             raise
         program.remove()
         WorkTree(tree.path).restore()
-    _enter(path, recorder)
+    _write_recorded(path, recorder)
     lines = _enter_difference(path, recorder, written)
     return RecordedDialogue(path, tuple(recorder.questions), tuple(recorder.answers), lines)
 
 
-def _script(tree: Path, program: str) -> str:
+def _script_text(tree: Path, program: str) -> str:
     """Return the text of the programs that may name the variables; empty if there is none."""
     texts = []
     for name in dict.fromkeys(("configure.py", "configure", program)):
@@ -75,7 +75,7 @@ def _script(tree: Path, program: str) -> str:
     return "\n".join(texts)
 
 
-def _enter(path: Path, recorder: Recorder) -> None:
+def _write_recorded(path: Path, recorder: Recorder) -> None:
     """Write answers and questions into the recipe.
 
     Raises RecipeError if it would not load any more; they are then in a file next to it.
@@ -89,10 +89,10 @@ def _enter(path: Path, recorder: Recorder) -> None:
         tables.append("\n".join(["", "# Asked by this tree's ./configure; recorded.", *lines, ""]))
     # TOML lets an array of tables stand anywhere, so the file's order is left alone.
     toml_editing.write(path, path.read_text("utf-8") + "".join(tables))
-    _insist_on_recipe(path, before)
+    _check_loads(path, before)
 
 
-def _insist_on_recipe(path: Path, before: str) -> None:
+def _check_loads(path: Path, before: str) -> None:
     """Put the recipe back as it was if it does not load any more; nothing recorded is lost."""
     try:
         recipes.read(str(path))
@@ -132,5 +132,5 @@ def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str
             known = getattr(table.bazelrc, key)
             toml_editing.put(path, ("configure", "bazelrc", key), [*known, *new])
             entered += new
-    _insist_on_recipe(path, before_lines)
+    _check_loads(path, before_lines)
     return tuple(entered)

@@ -94,7 +94,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     Raises RecipeError if the release was never made for what is wished for, its commit is of
     another one, or the file exists; SupplyError if the repository does not name the tag or branch.
     """
-    draft = _Draft(wish, wanted, _toolkit(wish, wanted.line), folder)
+    draft = _Draft(wish, wanted, _choose_toolkit(wish, wanted.line), folder)
     path = folder / f"{draft.name}.toml"
     if path.exists():
         raise RecipeError(
@@ -107,7 +107,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     draft.name_packages(tree_files.setup_of(texts))
     draft.bazel = pins.bazel_pin(wanted.line, texts, bazel_version)
     try:
-        draft.answer(path, ask)
+        draft.answer_questions(path, ask)
     except KeyboardInterrupt:
         # What a person answered so far is kept: 'invoke lint' lists the other questions.
         files.write(path, draft.text())
@@ -124,7 +124,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     )
 
 
-def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
+def _choose_toolkit(wish: Wish, release: Release) -> Toolkit | None:
     """Return the CUDA for a recipe; None for one without a GPU.
 
     It is the one that is asked for, or else what the release was tested with, as far as that
@@ -290,7 +290,7 @@ class _Draft:
             if "numpy" not in {canonicalize_name(requirement.name) for requirement in required}:
                 self.verifying.append("numpy")
 
-    def answer(self, path: Path, ask: Ask) -> None:
+    def answer_questions(self, path: Path, ask: Ask) -> None:
         """Answer every question of ./configure, and those that the answers lead to."""
         toolkit = self.toolkit
         self.answers["TF_NEED_CUDA"] = "true" if toolkit else "false"
@@ -312,7 +312,7 @@ class _Draft:
         # Which questions ./configure asks depends on earlier answers, so ask until none is left.
         for _ in range(ROUNDS):
             files.write(path, self.text())
-            recipe = recipes.read(str(path), complete=packages.without_open)
+            recipe = recipes.read(str(path), complete=packages.remove_open)
             interview = expected.interview(recipe, HostFile())
             # Not every release asks for each part of CUDA, nor by the same names.
             read = {prompt.variable for prompt in interview.dialect.prompts}
@@ -372,11 +372,11 @@ class _Draft:
             "by_clang": self.answers.get("TF_CUDA_CLANG") == "true",
             "clang": self.clang,
             "python_names": recipes.hermetic_python(release)[:1],
-            "floors": self._floors(),
+            "floors": self._wheel_checks(),
         }
         return render("recipe.toml.j2", values)
 
-    def _floors(self) -> dict[str, object]:
+    def _wheel_checks(self) -> dict[str, object]:
         """Return what verify checks in the wheel, which follows from the answers."""
         floors: dict[str, object] = {}
         given = next((self.answers[name] for name in CAPABILITIES if name in self.answers), '""')
@@ -390,7 +390,7 @@ class _Draft:
         return floors
 
 
-def wanted_of(text: str) -> WantedRelease:
+def parse_release(text: str) -> WantedRelease:
     """Read what a person names as a release: ``2.6``, ``v2.4.4``, ``1.12.0-rc0``, ``2.4.0@COMMIT``.
 
     Raises RecipeError for anything else.
@@ -406,7 +406,7 @@ def wanted_of(text: str) -> WantedRelease:
     return WantedRelease(version, tag, commit)
 
 
-def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
+def copy_recipe(path: Path, name: str, folder: str = "") -> NewRecipe:
     """Write a copy of a recipe under another name, without its [verified] table.
 
     It is put next to the recipe, or into recipes/ if tfwright came with it, unless a folder is
@@ -441,11 +441,11 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     return NewRecipe(target, ("how it differs from the recipe that it copies",))
 
 
-def pinned(made: NewRecipe) -> NewRecipe:
+def pin_packages(made: NewRecipe) -> NewRecipe:
     """Let pip find versions for what a new recipe names; say what is in the way where it cannot."""
     if not made.unpinned:
         return made
-    job = job_of(str(made.path), complete=packages.without_open)
+    job = job_of(str(made.path), complete=packages.remove_open)
     job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages")
     try:
         with console.working("pinning"):

@@ -40,7 +40,7 @@ def vault(
         recipes.find(recipe)
     build_out = host_file.read().build_out
     if links:
-        rows = inputs.check(job_of(recipe or "demo"), deep=deep)
+        rows = inputs.ask_sources(job_of(recipe or "demo"), deep=deep)
         return Answer(
             rows, page.show_links, lambda rows: [{**vars(row), "left": row.left} for row in rows]
         )

@@ -67,7 +67,7 @@ def send(host: WorkerTable, job: RecipeJob, log: Path) -> RemoteBuild | None:
                 tool_packages: list[Path] = []
                 # tfwright's own packages, for a worker whose checkout has none installed yet.
                 if ssh.lacks_packages(host, files.sha256(SHIPPED / "requirements.txt")):
-                    tool_packages = bundles.own(job, folder / "tool")
+                    tool_packages = bundles.tool_packages(job, folder / "tool")
         except TfwrightError as fault:
             return without_inputs(fault)
         target = f"{host.build_out}/{FOLDER}/{job.name}"
@@ -120,7 +120,7 @@ def fetch_inputs(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> No
     `note` receives a line, since they may take an hour. Raises what `fetch` raises.
     """
     note(f"{recipe}: bringing its inputs to this host")
-    lock_inputs.fetched(replace(job, listener=SILENCE), wait=True)
+    lock_inputs.fetch_inputs(replace(job, listener=SILENCE), wait=True)
 
 
 def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
@@ -128,12 +128,12 @@ def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
 
     Raises SupplyError for what cannot be obtained.
     """
-    inputs = lock_inputs.fetched(job, wait=True)
+    inputs = lock_inputs.fetch_inputs(job, wait=True)
     generated = folder / "made"
     generated.mkdir()
     recipe = generated / RECIPE
     files.write(recipe, build_record.recipe_content(job.recipe).model_dump_json())
-    contents = bundles.contents(job, inputs, generated, with_toolkit=with_toolkit)
+    contents = bundles.input_members(job, inputs, generated, with_toolkit=with_toolkit)
     found = dict([bundle.member_of("recipe", recipe), *contents])
     manifest = bundles.manifest_of(job, inputs, tuple(found))
     bundle.write_folder(folder, manifest, found)
