@@ -259,5 +259,5 @@ def test_a_revision_is_named_that_the_checkout_has(
     fault = failing(lambda: changes.change_since("main"), RecipeError)
     for command in re.findall(r"'git ([^']*)'", fault.remedy):
         run_git(*command.split(), cwd=tmp_path / "clone")
-    name = find_text(r"--changed (\w+)\.", fault.remedy)
+    name = find_text(r"then --changed (\w+)\.", fault.remedy)
     assert changes.change_since(name[1]).files == ()

@@ -26,6 +26,7 @@ from tfwright.diagnosis.reader import FailureRecord
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import (
+    DESTINATION,
     TENSORFLOW_TARGET,
     WHEEL_TARGET,
     NcclTable,
@@ -206,8 +207,8 @@ def test_arguments_of_a_program_are_corrected(job: RecipeJob, tmp_path: Path) ->
     job.places.home.mkdir()
     wrong = PackageTable(program="pack.sh", arguments=(str(tmp_path),))
     fault = failing(lambda: packaged(job, wrong), ToolError)
-    place = find_text(r"package\.arguments: .*(@\w+@)\.", fault.remedy)
-    assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
+    find_text(r"Correct \[package\], .* so that one wheel, and nothing else,", fault.remedy)
+    assert packaged(job, PackageTable(program="pack.sh", arguments=(DESTINATION,)))
 
 
 def test_a_program_that_is_not_there_is_corrected(job: RecipeJob) -> None:
