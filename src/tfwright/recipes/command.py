@@ -56,7 +56,8 @@ def new(
             raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
         # A copy keeps every pin; what was verified holds only for the original.
         return Answer(
-            writing.copy_recipe(recipes.file_with_text(recipes.find(like)), name, folder), page.show_new
+            writing.copy_recipe(recipes.file_with_text(recipes.find(like)), name, folder),
+            page.show_new,
         )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
     wish = wishes.of_options(machine, probes.this_host())
