@@ -159,7 +159,7 @@ def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: 
         "here = Path(sys.argv[1])\n"
         "slow = ('/bin/sh', '-c', 'trap \"sleep 1; touch late; exit\" HUP; echo $$ > child; while "
         ":; do sleep 0.1; done')\n"
-        "with lock.held(here / 'lock', 'a build'):\n"
+        "with lock.locked(here / 'lock', 'a build'):\n"
         "    shell.run(shell.Command(slow, here, {'PATH': '/usr/bin:/bin'}), here / 'log', "
         "remedy='-')\n"
     )
