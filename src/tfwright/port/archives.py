@@ -111,7 +111,7 @@ def unreplaced_remedy(rules: Rules | None, name: str) -> str:
         )
     return (
         "the tree pins another archive, and no source on this host has it. Find a file for it; or "
-        "write the 'replaces' that invoke fetch prints, if the substitute does for it, too; or "
+        "write the 'replaces' that fetch prints, if the substitute does for it, too; or "
         "remove the substitute, if the target does not need it"
     )
 
