@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class Rules:
         """
         return [reference for reference in self.references if not reference.symbol]
 
-    @property
+    @cached_property
     def loaded(self) -> set[str]:
         """Return the names of the repositories that Bazel reads a file of."""
         return {load.archive for load in self.loads}
