@@ -124,9 +124,14 @@ def usable_code(built: Sequence[str], toolkit: str, gpu: str) -> str:
     return "PTX" if known and ptx else ""
 
 
-def ptx_doubt(toolkit: str, gpu: str) -> str:
-    """Say why PTX may fail on a newer GPU for which `usable_code` finds no code."""
-    return f"and PTX, which may fail: CUDA {toolkit} does not know {gpu}"
+def code_for_others(machine: Sequence[str], built: Sequence[str], toolkit: str, gpu: str) -> str:
+    """Say for which GPUs there is machine code, and what comes of the PTX on another `gpu`."""
+    said = f"code for {', '.join(machine) or 'no GPU'} only"
+    if any(is_older(made_for, gpu) for made_for in cuda.of_ptx(built)):
+        compiled = "the driver compiles for it (not tried)"
+        doubt = f"may fail: CUDA {toolkit} does not know {gpu}"
+        said += f", and PTX, which {compiled if usable_code(built, toolkit, gpu) else doubt}"
+    return said
 
 
 @dataclass(frozen=True)
@@ -287,9 +292,7 @@ class Judge:
         if kind:
             return Judgement("GPU code", f"{kind} for compute capability {gpu}", holds=True)
         remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
-        said = f"code for {', '.join(cuda.of_machine_code(code)) or 'no GPU'} only"
-        if any(is_older(made_for, gpu) for made_for in cuda.of_ptx(code)):
-            said += f", {ptx_doubt(toolkit, gpu)}"
+        said = code_for_others(cuda.of_machine_code(code), code, toolkit, gpu)
         return Judgement("GPU code", said, remedy=remedy)
 
     def _driver(self, toolkit: str) -> Iterator[Judgement]:

@@ -1,5 +1,6 @@
 """Which recipes fit a wish, and what keeps the others from it."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from tfwright.documents.release import Release
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_above, is_of_line, is_older
 from tfwright.host import cuda, hermetic
+from tfwright.host.cuda import CudaInForce
 from tfwright.host.probes import Host
 from tfwright.match import fit, releases
 from tfwright.match.wish import Wish
@@ -49,10 +51,10 @@ def rank(
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
         if recipe.source.bundled or recipe.source.interface == "own":
             continue
-        copy = _copy_capability(recipe, wanted)
+        comparison = _Comparison(recipe, wanted, host)
         places = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)
         other_platform = [f"for {has}" for has, wish in places if wish and has not in {"any", wish}]
-        differs = (*other_platform, *_differences(recipe, wanted, host, copy))
+        differs = (*other_platform, *comparison.differences())
         elsewhere = bool(other_platform)
         verified = STAGES.index(recipe.verified.until) if recipe.verified else -1
         distance = release_position(recipe.source.release)
@@ -64,7 +66,7 @@ def rank(
         near = (distance, -verified) if differs else (-verified, distance)
         until = str(recipe.verified or "")
         candidate = Candidate(
-            recipe.name, recipe.summary, differs, elsewhere, copy, until, stale(recipe)
+            recipe.name, recipe.summary, differs, elsewhere, comparison.copy, until, stale(recipe)
         )
         found.append(((*far, *near), candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
@@ -76,64 +78,68 @@ def release_position(release: Release) -> int:
     return (0, 16, 32, 64)[min(release.major, 3)] + release.minor
 
 
-def _copy_capability(recipe: Recipe, wanted: Wish) -> str:
-    """Return the compute capability that a copy of a recipe could name to serve the wish."""
-    in_force = cuda.in_force(recipe)
-    if in_force is None or not wanted.gpu or cuda.runs_on(in_force.capabilities, wanted.gpu):
-        return ""
-    row = compatibility.cuda(in_force.version)
-    of_tensorflow = not is_older(wanted.gpu, releases.OLDEST_CAPABILITY)
-    return wanted.gpu if row and row.compiles_for(wanted.gpu) and of_tensorflow else ""
+@dataclass(frozen=True)
+class _Comparison:
+    """A recipe that is held against a wish."""
 
+    recipe: Recipe
+    wanted: Wish
+    host: Host
 
-def _differences(recipe: Recipe, wanted: Wish, host: Host, copy: str) -> Iterator[str]:
-    """Say what differs besides system and machine."""
-    table = recipe.host
-    version = str(recipe.source.version or recipe.source.release)
-    if wanted.release and not is_of_line(version, wanted.release):
-        yield f"TensorFlow {version}"
-    if wanted.python and table.python not in {"any", wanted.python}:
-        yield f"Python {table.python}"
-    if wanted.cpu and recipe.verify.cpu and is_above(recipe.verify.cpu, wanted.cpu):
-        yield f"needs a CPU with {recipe.verify.cpu}"
-    macos = recipe.verify.macos or recipe.host.macos or ""
-    if wanted.macos and is_older(wanted.macos, macos):
-        yield f"macOS {macos}"
-    yield from _gpu_differences(recipe, wanted, copy)
-    # Without a promise, the wheel may need symbols of the glibc that it was linked with.
-    promised = recipe.verify.glibc or hermetic.sysroot(recipe)
-    needed = promised or host.glibc.value
-    if wanted.glibc and table.system != "Darwin" and is_older(wanted.glibc, needed):
-        yield f"glibc {needed}" if promised else f"glibc {needed} if built here"
+    @functools.cached_property
+    def in_force(self) -> CudaInForce | None:
+        """The CUDA that it builds with."""
+        return cuda.in_force(self.recipe)
 
+    @property
+    def copy(self) -> str:
+        """The compute capability that a copy of the recipe could name to serve the wish."""
+        gpu, in_force = self.wanted.gpu, self.in_force
+        if in_force is None or not gpu or cuda.runs_on(in_force.capabilities, gpu):
+            return ""
+        row = compatibility.cuda(in_force.version)
+        of_tensorflow = not is_older(gpu, releases.OLDEST_CAPABILITY)
+        return gpu if row and row.compiles_for(gpu) and of_tensorflow else ""
 
-def _gpu_differences(recipe: Recipe, wanted: Wish, copy: str) -> Iterator[str]:
-    in_force = cuda.in_force(recipe)
-    if in_force is None:
-        if wanted.cuda or wanted.gpu:
+    def differences(self) -> Iterator[str]:
+        """Say what differs besides system and machine."""
+        recipe, wanted, table = self.recipe, self.wanted, self.recipe.host
+        version = str(recipe.source.version or recipe.source.release)
+        if wanted.release and not is_of_line(version, wanted.release):
+            yield f"TensorFlow {version}"
+        if wanted.python and table.python not in {"any", wanted.python}:
+            yield f"Python {table.python}"
+        if wanted.cpu and recipe.verify.cpu and is_above(recipe.verify.cpu, wanted.cpu):
+            yield f"needs a CPU with {recipe.verify.cpu}"
+        macos = recipe.verify.macos or table.macos or ""
+        if wanted.macos and is_older(wanted.macos, macos):
+            yield f"macOS {macos}"
+        if self.in_force:
+            yield from self._cuda_differences(self.in_force)
+        elif wanted.cuda or wanted.gpu:
             yield NO_CUDA
-        return
-    if not (wanted.cuda or wanted.gpu):
-        yield f"made for GPUs, with CUDA {in_force.version}"
-        return
-    row = compatibility.cuda(in_force.version)
-    needed = compatibility.drivers(row, wanted.gpu, recipe.host.driver or "")
-    if said := needed.misfit(wanted.driver):
-        yield said
-    if compatibility.has_no_driver(wanted.macos):
-        yield f"needs {compatibility.MAC_DRIVER}"
-    # Another CUDA can be installed, so it is a difference and no reason to leave it out.
-    if wanted.cuda and not is_of_line(in_force.version, wanted.cuda):
-        yield f"CUDA {in_force.version}"
-    built = in_force.capabilities
-    if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
-        text = f"code for {', '.join(built)} only"
-        ptx = cuda.of_ptx(recipe.verify.architectures)
-        if any(is_older(made_for, wanted.gpu) for made_for in ptx):
-            served = fit.usable_code(recipe.verify.architectures, in_force.version, wanted.gpu)
-            compiled = "and PTX, which the driver compiles for it (not tried)"
-            doubt = fit.ptx_doubt(in_force.version, wanted.gpu)
-            text += f", {compiled if served else doubt}"
-        if copy:
-            text += f"; a copy can name {copy}"
-        yield text
+        # Without a promise, the wheel may need symbols of the glibc that it was linked with.
+        promised = recipe.verify.glibc or hermetic.sysroot(recipe)
+        needed = promised or self.host.glibc.value
+        if wanted.glibc and table.system != "Darwin" and is_older(wanted.glibc, needed):
+            yield f"glibc {needed}" if promised else f"glibc {needed} if built here"
+
+    def _cuda_differences(self, in_force: CudaInForce) -> Iterator[str]:
+        wanted, recipe = self.wanted, self.recipe
+        if not (wanted.cuda or wanted.gpu):
+            yield f"made for GPUs, with CUDA {in_force.version}"
+            return
+        row = compatibility.cuda(in_force.version)
+        needed = compatibility.drivers(row, wanted.gpu, recipe.host.driver or "")
+        if said := needed.misfit(wanted.driver):
+            yield said
+        if compatibility.has_no_driver(wanted.macos):
+            yield f"needs {compatibility.MAC_DRIVER}"
+        # Another CUDA can be installed, so it is a difference and no reason to leave it out.
+        if wanted.cuda and not is_of_line(in_force.version, wanted.cuda):
+            yield f"CUDA {in_force.version}"
+        built = in_force.capabilities
+        if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
+            architectures = recipe.verify.architectures
+            text = fit.code_for_others(built, architectures, in_force.version, wanted.gpu)
+            yield f"{text}; a copy can name {self.copy}" if self.copy else text
