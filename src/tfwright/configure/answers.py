@@ -32,7 +32,7 @@ def complete(
     # Without CUDA no release asks for any of these places.
     if answers.get("TF_NEED_CUDA") is not True:
         return answers
-    if recipe.source.interface == "own":
+    if recipe.source.own_interface:
         # Its own program asks for them, if at all.
         asked = {prompt.variable for prompt in recipe.configure.prompts}
         places = {

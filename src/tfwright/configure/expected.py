@@ -51,7 +51,7 @@ def interview(
         host = ConfiguredHost(system(recipe), version, UNKNOWN_CUDA, UNKNOWN_CUDNN)
     answers = complete(recipe, host_file, python, host.cuda, host.cudnn)
     own = recipe.configure.prompts
-    if recipe.source.interface == "own":
+    if recipe.source.own_interface:
         spoken = of_recipe(host.system, own)
     else:
         spoken = of_tensorflow(recipe.source.exact, host.system, own, scripts)

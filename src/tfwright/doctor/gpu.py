@@ -81,7 +81,7 @@ class CudaRequirements(HostComparison):
     def cudnn(self) -> Iterator[Finding]:
         # TensorFlow does not build with CUDA alone; another repository may.
         wanted = self.recipe.host.cudnn or ""
-        if self.recipe.source.interface == "own" and not wanted:
+        if self.recipe.source.own_interface and not wanted:
             return
         prefixes = self.places.prefixes
         row = self.row
@@ -136,7 +136,7 @@ class CudaRequirements(HostComparison):
             yield from self._library("nccl")
 
     def tensorrt(self) -> Iterator[Finding]:
-        if self.recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
+        if self.recipe.configure.agrees_to("TF_NEED_TENSORRT"):
             yield from self._library("tensorrt")
 
     def _library(self, part: PartName) -> Iterator[Finding]:
@@ -154,7 +154,7 @@ class CudaRequirements(HostComparison):
 
     def host_compiler(self) -> Iterator[Finding]:
         # With TF_CUDA_CLANG, clang compiles the device code itself, and nvcc has no host compiler.
-        if self.recipe.configure.answers.get("TF_CUDA_CLANG") is True:
+        if self.recipe.configure.agrees_to("TF_CUDA_CLANG"):
             return
         answered = self.recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
         # The host file wins over the recipe; without either, nvcc takes gcc from PATH.

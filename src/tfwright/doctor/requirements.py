@@ -42,7 +42,7 @@ def forecast(recipe: Recipe) -> str:
     """Say what a build of TensorFlow from nothing takes; empty for any other target."""
     source = recipe.source
     whole = recipe.compile.target in {TENSORFLOW_TARGET, WHEEL_TARGET}
-    if source.interface == "own" or source.bundled or not whole:
+    if not source.of_tensorflow or not whole:
         return ""
     cost = compatibility.build_cost(source.release, cuda=cuda.uses_cuda(recipe))
     processors = capacity.cores()
@@ -336,7 +336,7 @@ class Requirements(HostComparison):
             )
 
     def release(self) -> Iterator[Finding]:
-        if self.recipe.source.interface == "own":
+        if self.recipe.source.own_interface:
             return
         release = self.recipe.source.release
         python = compatibility.python(release, self.recipe.source.exact.fork[:2])
@@ -358,7 +358,7 @@ class Requirements(HostComparison):
     def _accepted_bazel(self, release: ExactRelease) -> Iterator[Finding]:
         """Compare the pinned Bazel with what ./configure of the release takes."""
         version = self.recipe.bazel.version
-        newer = self.recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+        newer = self.recipe.configure.agrees_to("TF_IGNORE_MAX_BAZEL_VERSION")
         wanted, source, refused = compatibility.unusual_bazel(release, version, newer=newer)
         if not wanted:
             return
@@ -460,7 +460,7 @@ class Requirements(HostComparison):
             cuda.needs_toolkit(self.recipe)
             or toolchain.named_compilers(self.recipe, self.host_file)
         )
-        known = newest and self.recipe.source.interface != "own"
+        known = newest and not self.recipe.source.own_interface
         if found and found.family == "gcc" and ours and known and is_newer(found.version, newest):
             yield Finding(
                 str(found),

@@ -164,6 +164,16 @@ class SourceTable(Table):
         return self.url.startswith("bundled:")
 
     @property
+    def own_interface(self) -> bool:
+        """Whether the recipe itself says how the tree is configured and packaged."""
+        return self.interface == "own"
+
+    @property
+    def of_tensorflow(self) -> bool:
+        """Whether it is a TensorFlow, and neither another repository nor the bundled tree."""
+        return not (self.own_interface or self.bundled)
+
+    @property
     def named_files(self) -> tuple[str, ...]:
         """The patches and assets, as the recipe names them."""
         return (*self.patches, *self.assets.values())
@@ -509,6 +519,10 @@ class ConfigureTable(Table):
     """Seconds to wait for a prompt; the first one may take twice as long, since Bazel unpacks
     itself."""
 
+    def agrees_to(self, variable: str) -> bool:
+        """Say whether the answer is yes."""
+        return self.answers.get(variable) is True
+
     @model_validator(mode="before")
     @classmethod
     def _answers_no(cls, values: object) -> object:
@@ -744,7 +758,7 @@ class Recipe(Table):
     def _of_another_repository(cls, table: Table, info: ValidationInfo) -> Table:
         """Fill in what most repositories with an interface of their own have."""
         source, compiling = info.data.get("source"), info.data.get("compile")
-        if not source or source.interface != "own":
+        if not source or not source.own_interface:
             return table
         usual: dict[str, object] = {}
         match table:
@@ -802,7 +816,7 @@ class Recipe(Table):
                 "does not have --project_name, which came with 1.9"
             )
             raise ValueError(message)
-        own = self.source.interface == "own"
+        own = self.source.own_interface
         if not own and self.configure.bazelrc.lines:
             raise ValueError(
                 "configure.bazelrc.lines is the whole file of an interface of its own; "

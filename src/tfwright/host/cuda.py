@@ -24,7 +24,7 @@ BY_CLANG = frozenset(
 
 def uses_cuda(recipe: Recipe) -> bool:
     """Say whether the recipe builds with CUDA, wherever that comes from."""
-    return recipe.configure.answers.get("TF_NEED_CUDA") is True
+    return recipe.configure.agrees_to("TF_NEED_CUDA")
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,16 @@ def in_force(recipe: Recipe, downloads: compatibility.Hermetic | None = None) ->
     """
     if not uses_cuda(recipe):
         return None
-    answers, flags = recipe.configure.answers, recipe.compile.flags
     stated = Stated.by(recipe)
     tree = downloads or compatibility.hermetic(recipe.source.release)
-    if tree is None or recipe.source.interface == "own":
+    if tree is None or recipe.source.own_interface:
         return CudaInForce(
             recipe.host.cuda or stated.of("TF_CUDA_VERSION"),
             recipe.host.cudnn or stated.of("TF_CUDNN_VERSION"),
             tuple(architectures(stated.of("TF_CUDA_COMPUTE_CAPABILITIES"))),
         )
-    clang = answers.get("TF_CUDA_CLANG") is True or not BY_CLANG.isdisjoint(flags)
+    by_flag = not BY_CLANG.isdisjoint(recipe.compile.flags)
+    clang = by_flag or recipe.configure.agrees_to("TF_CUDA_CLANG")
     gpus = stated.flag("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
     if not gpus and clang:
         # This configuration of the tree states them again, after those of ./configure.

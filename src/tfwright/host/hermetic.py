@@ -45,7 +45,7 @@ class Contradiction:
 
 def sysroot(recipe: Recipe) -> str:
     """Return the glibc that Bazel's own compiler links against; empty if the host's links."""
-    tree = cuda.downloading_clang(recipe) if recipe.source.interface != "own" else None
+    tree = None if recipe.source.own_interface else cuda.downloading_clang(recipe)
     return tree.sysroot if tree and recipe.host.machine in {"any", *tree.clang_downloaded} else ""
 
 
@@ -57,7 +57,7 @@ def environment(
     python = stated.of("HERMETIC_PYTHON_VERSION") or stated.of("TF_PYTHON_VERSION")
     variables = {"HERMETIC_PYTHON_VERSION": python or host.python}
     tree = compatibility.hermetic(source.release)
-    if tree and source.interface != "own" and configure.answers.get("TF_NEED_CUDA") is True:
+    if tree and not source.own_interface and configure.agrees_to("TF_NEED_CUDA"):
         variables |= {name: stated.of(name) or value for name, value in tree.variables.items()}
     local = {
         variable

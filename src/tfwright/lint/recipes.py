@@ -131,7 +131,7 @@ def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
     except RecipeError as fault:
         return list(_schema_findings(path, fault))
     # Some findings are about the lock file or a patch, so sort by file before line.
-    rules = RULES if subject.recipe.source.interface == "own" else (*OF_TENSORFLOW, *RULES)
+    rules = RULES if subject.recipe.source.own_interface else (*OF_TENSORFLOW, *RULES)
     found = [finding for rule in rules for finding in rule(subject)]
     # What has no reason is right all the same, so it comes last.
     return sorted(
@@ -241,7 +241,7 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
     built = {pin for pin in recipe.host.requirements if pin.startswith("numpy==")}
     for pin in sorted(built - set(recipe.verify.requirements)):
         # Such a project may well not import numpy once it is built.
-        if not recipe.verify.requirements and recipe.source.interface == "own":
+        if not recipe.verify.requirements and recipe.source.own_interface:
             continue
         yield subject.finding(
             "numpy",
@@ -268,7 +268,7 @@ def pins_no_nightly_package(subject: Subject) -> Iterator[LintFinding]:
 def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
     """Find another repository that would be configured or verified as if it were TensorFlow."""
     recipe = subject.recipe
-    if recipe.source.interface != "own" or recipe.source.bundled:
+    if not recipe.source.own_interface or recipe.source.bundled:
         return
     if not recipe.configure.bazelrc.lines:
         yield subject.finding(
@@ -395,7 +395,7 @@ def has_one_flag_in_each_text(subject: Subject) -> Iterator[LintFinding]:
 def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
     """Find what the pinned commit contradicts, if the host file names a repository that has it."""
     recipe, source = subject.recipe, subject.recipe.source
-    if subject.history is None or source.interface == "own":
+    if subject.history is None or source.own_interface:
         return
     try:
         tree_files.check_release(subject.history, source.commit, source)
@@ -551,7 +551,7 @@ def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
     """Find a Bazel that ./configure of the release refuses, or that is of another age."""
     recipe = subject.recipe
     release, version = recipe.source.release, recipe.bazel.version
-    newer = recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+    newer = recipe.configure.agrees_to("TF_IGNORE_MAX_BAZEL_VERSION")
     wanted, source, refused = compatibility.unusual_bazel(recipe.source.exact, version, newer=newer)
     if wanted and (refused or not newer):
         yield subject.finding(

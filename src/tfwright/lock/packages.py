@@ -190,7 +190,7 @@ def _version_bounds(job: RecipeJob) -> list[str]:
     what its authors could not know yet.
     """
     source = job.recipe.source
-    if source.interface == "own" or source.bundled:
+    if not source.of_tensorflow:
         return []
     local = external.origin(job, source.url).local
     texts = {}

@@ -49,7 +49,7 @@ def rank(
     found = list[tuple[tuple[int, ...], Candidate]]()
     for recipe in recipes:
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
-        if recipe.source.bundled or recipe.source.interface == "own":
+        if not recipe.source.of_tensorflow:
             continue
         comparison = _Comparison(recipe, wanted, host)
         places = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)

@@ -71,7 +71,7 @@ def write_new(
     source = job.recipe.source
     # Recipes of one release share patches, and so a folder; the branches of other repositories have
     # names of TensorFlow's.
-    own = source.interface == "own" and PurePosixPath(source.url).stem
+    own = source.own_interface and PurePosixPath(source.url).stem
     folder = own or source.branch.replace("/", "-")
     if source.patches:
         folder = str(Path(source.patches[0]).parent)

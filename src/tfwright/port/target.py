@@ -137,7 +137,7 @@ def write_keys(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPi
     # These must not stay those of the old tree.
     for key in ("release", "version"):
         toml_editing.without_key(path, ("source", key))
-    if old.source.interface != "own":
+    if not old.source.own_interface:
         # A branch such as r1.15.5+nv22.12 says its version itself.
         if target.exact and target.branch != target.name:
             reason = f"the tag {target.name}"

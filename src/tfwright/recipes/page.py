@@ -134,7 +134,7 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
     host = recipe.host
     return RecipeRow(
         recipe=recipe.name,
-        tensorflow="-" if recipe.source.interface == "own" else str(recipe.source.release),
+        tensorflow="-" if recipe.source.own_interface else str(recipe.source.release),
         bazel=recipe.bazel.version,
         python=host.python,
         cuda=host.cuda or "-",

@@ -177,7 +177,7 @@ _no_substitute = _recipe_check(
         not any(name.lower() in {rule, *rule.split("_")} for rule in recipe.fetch.substitutes)
     )
 )
-_answered = _recipe_check(lambda recipe, name: recipe.configure.answers.get(name) is True)
+_answered = _recipe_check(lambda recipe, name: recipe.configure.agrees_to(name))
 _SPELLINGS: Mapping[str, Check] = {
     rf"release {_COMPARED}$": _check_release,
     # A sentence may go on: "the release is 1.13 or later, where NCCL can be left out".

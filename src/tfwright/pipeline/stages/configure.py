@@ -51,7 +51,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         else:
             _check_rendered(rendered, program)
             files.write(bazelrc, rendered)
-        if recipe.source.interface == "own" and not (tree.path / ".bazelrc").is_file():
+        if recipe.source.own_interface and not (tree.path / ".bazelrc").is_file():
             raise RecipeError(
                 f"Bazel reads .bazelrc, which the tree does not have, and not {name}",
                 remedy='If the program can write it, set writes = ".bazelrc" in [configure]. '
