@@ -67,9 +67,11 @@ def unpacked_by(binary: Path, root: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("harm", ["edit", "remove", "add"])
-def test_an_unpacked_bazel_that_somebody_changed_is_removed(
-    binary: Path, tmp_path: Path, harm: str
+@pytest.mark.parametrize(
+    ("harm", "said"), [("edit", "changed on disk"), ("remove", "is missing"), ("add", "was added")]
+)
+def test_an_unpacked_bazel_that_somebody_changed_is_removed_and_it_is_said_how(
+    binary: Path, tmp_path: Path, harm: str, said: str
 ) -> None:
     root = tmp_path / "root"
     folder = unpacked_by(binary, root)
@@ -85,7 +87,7 @@ def test_an_unpacked_bazel_that_somebody_changed_is_removed(
         build = build.with_name("BUILD.bazel")
         build.touch()
     found = installation.mend(binary, root)
-    assert found == [f"embedded_tools/tools/cpp/{build.name}"]
+    assert found == [f"embedded_tools/tools/cpp/{build.name} {said}"]
     assert not folder.exists()
 
 

@@ -46,7 +46,7 @@ def explained(fault: ToolError, binary: Path, install_root: Path) -> TfwrightErr
 
 
 def mend(binary: Path, install_root: Path) -> list[str]:
-    """Remove unpacked forms of `binary` that hold other files than it; return the names of those.
+    """Remove unpacked forms of `binary` that hold other files than it; say how each differs.
 
     Bazel itself looks at the files' times only, which can be put back, and unpacks itself again
     when it starts.
@@ -69,7 +69,7 @@ def mend(binary: Path, install_root: Path) -> list[str]:
 
 
 def _other_files(binary: Path, unpacked: Path) -> list[str]:
-    """Return the files of an unpacked Bazel that differ from those packed in a binary.
+    """Say which files of an unpacked Bazel differ from those packed in a binary, and how.
 
     None of another Bazel's; a script in the place of a binary has nothing to compare.
     """
@@ -89,9 +89,9 @@ def _other_files(binary: Path, unpacked: Path) -> list[str]:
             found = (path for path, _ in trees.files_below(root / "embedded_tools"))
             names = sorted(path.relative_to(root).as_posix() for path in found)
             return [
-                *(name for name in names if name not in members),
+                *(f"{name} was added" for name in names if name not in members),
                 *(
-                    name
+                    f"{name} {'changed on disk' if (root / name).exists() else 'is missing'}"
                     for name, member in members.items()
                     if not files.has_content(root / name, packed.read(member))
                 ),
