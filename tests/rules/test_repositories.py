@@ -66,6 +66,12 @@ def test_a_rule_is_read_with_its_file_and_line() -> None:
     assert found.lockable
 
 
+def test_a_repeated_text_is_read() -> None:
+    repeated = archive(sha256='" + "1" * 64 + "', url='"https://example.org/" + 2 * "a"')
+    assert only(read(repeated)).urls == ("https://example.org/aa",)
+    assert only(read(repeated)).sha256 == ONE
+
+
 INTEGRITY = "sha256-ERERERERERERERERERERERERERERERERERERERERERE="
 LOAD = 'load("//third_party:{0}.bzl", "{1}")\n'
 SITE = "https://example.org"

@@ -12,6 +12,10 @@ from tfwright.rules.starlark.language import UnknownError
 def test_texts_and_lists_are_put_together() -> None:
     assert language.add("a", "b") == "ab"
     assert language.add(["a"], ["b"]) == ["a", "b"]
+    assert language.repeat("ab", 2) == "abab"
+    assert language.repeat(2, ["a"]) == ["a", "a"]
+    assert language.repeat("ab", -(10**30)) == ""
+    assert language.repeat([], 10**30) == []
     assert language.fill("%s-%d%%", ["a", 1]) == "a-1%"
     assert language.format_text("{}-{1}-{name}", ["a", "b"], {"name": 3}) == "a-b-3"
 
@@ -23,6 +27,10 @@ def test_texts_and_lists_are_put_together() -> None:
         lambda: language.add(1, 2),
         lambda: language.add(["a"] * language.LONGEST, ["b"]),
         lambda: language.add("a" * language.LONGEST, "b"),
+        lambda: language.repeat("a", language.LONGEST + 1),
+        lambda: language.repeat(10**100, ["a"]),
+        lambda: language.repeat(2, 3),
+        lambda: language.repeat("a", "b"),
         lambda: language.fill("%5s", ["a"]),
         lambda: language.fill("%s", []),
         lambda: language.fill(None, ["a"]),

@@ -32,6 +32,7 @@ from tfwright.rules.starlark.language import (
     loaded_labels,
     locate,
     parse,
+    repeat,
 )
 
 MOST_STEPS = 1_000_000
@@ -304,6 +305,9 @@ class Program:
             case ast.BinOp(op=ast.Add()):
                 left = self.evaluate(node.left, scope)
                 return self._counted(add(left, self.evaluate(node.right, scope)))
+            case ast.BinOp(op=ast.Mult()):
+                left = self.evaluate(node.left, scope)
+                return self._counted(repeat(left, self.evaluate(node.right, scope)))
             case ast.BinOp(op=ast.Mod()):
                 left = self.evaluate(node.left, scope)
                 return self._counted(fill(left, self.evaluate(node.right, scope)))

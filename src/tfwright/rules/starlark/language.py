@@ -1,6 +1,6 @@
 """What is known of Starlark: its statements as Python's parser reads them, its values, its texts.
 
-Texts are untrusted: what could ask for gigabytes (repetition, a width in a format) is not known.
+Texts are untrusted: what could ask for gigabytes (long repetition, a width in a format) is unknown.
 """
 
 import ast
@@ -227,6 +227,17 @@ def add(left: object, right: object) -> str | list[object]:
     if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= LONGEST:
         return left + right
     raise UnknownError("adds what is neither two texts nor two lists")
+
+
+def repeat(left: object, right: object) -> str | list[object]:
+    """Repeat a text or a list, as Starlark does: the number may stand on either side."""
+    thing, times = (right, left) if isinstance(left, int) else (left, right)
+    if not (isinstance(thing, str | list) and isinstance(times, int)):
+        raise UnknownError("multiplies what is not a text or a list by a number")
+    if len(thing) * times > LONGEST:
+        raise UnknownError(f"repeats to more than {LONGEST} characters or items")
+    # Python itself refuses a number of more than 64 bits.
+    return thing * max(times, 0) if thing else thing
 
 
 def fill(text: object, values: object) -> str:
