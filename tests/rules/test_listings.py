@@ -1,6 +1,7 @@
 """Files that rules take from dictionaries: which of them a version, a platform and a list choose."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -132,6 +133,67 @@ def test_what_this_host_provides_and_a_build_without_cuda_choose_nothing() -> No
     assert taken(found, Environment()) == {}
     local = frozenset(CUDA)
     assert taken(found, Environment(CUDA, local)) == {}
+
+
+TARS = f"""
+MIRRORED_TARS_CUDA_REDIST_JSON_DICT = {{
+    "12.5.1": ["{SERVER}/mirror/redistrib_12.5.1_tar.json", "{TWO}"],
+}}
+{REDIST}"""
+
+
+@pytest.mark.parametrize(
+    "bazelrc",
+    [
+        "build:tar --repo_env=USE_CUDA_TAR_ARCHIVE_FILES=1\nbuild --config=tar\n",
+        "build --repo_env USE_CUDA_TAR_ARCHIVE_FILES=0\n",
+    ],
+)
+def test_where_the_tree_wants_plain_tars_their_list_is_taken_if_it_can_be_had(bazelrc: str) -> None:
+    found = read(TARS)
+    environment = Environment(CUDA).of_tree(bazelrc)
+    lists = {
+        ONE: LIST,
+        TWO: {"libcublas": {"linux-x86_64": {"relative_path": "a/b.tar", "sha256": FIVE}}},
+    }
+
+    def chosen(*here: str) -> dict[str, tuple[str, ...]]:
+        rules = listings.with_chosen_files(
+            found,
+            environment,
+            lambda sha256: json.dumps(lists[sha256]).encode() if sha256 in here else None,
+        )
+        return {one.sha256: one.urls for one in rules.repositories}
+
+    assert chosen(ONE, TWO).keys() == {TWO, FIVE, THREE}
+    assert chosen(TWO)[FIVE] == (f"{SERVER}/mirror/a/b.tar",)
+    # Without it the rules take the others.
+    assert chosen(ONE).keys() == {TWO, ONE, FOUR, FIVE, THREE}
+
+
+@pytest.mark.parametrize(
+    ("environment", "version"),
+    [
+        (Environment(CUDA).of_tree(""), "12.5.1"),
+        (Environment(CUDA, tars=frozenset({"USE_CUDA_TAR_ARCHIVE_FILES"})), "12.8.0"),
+        (
+            Environment(CUDA, tars=frozenset({"USE_CUDA_TAR_ARCHIVE_FILES"})).of_tree(
+                "build --repo_env=USE_CUDA_TAR_ARCHIVE_FILES="
+            ),
+            "12.5.1",
+        ),
+    ],
+)
+def test_without_the_variable_or_a_plain_tar_of_the_version_the_usual_list_is_taken(
+    environment: Environment, version: str
+) -> None:
+    variables = {"HERMETIC_CUDA_VERSION": version}
+    chosen = listings.with_chosen_files(
+        read(TARS), replace(environment, variables=variables), lambda _: None
+    )
+    assert [one.urls for one in chosen.repositories if one.name == "cuda_redist_json"] == [
+        (f"{SERVER}/redistrib_{version}.json",)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tfwright.facts import compatibility
 from tfwright.facts.compatibility import NVSHMEM_13, is_newer, is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.cuda import CudaInForce, architectures
+from tfwright.rules import listings
 from tfwright.rules.listings import Environment
 
 ANOTHER_CUDA = "see 'Another CUDA' in docs/vault.md"
@@ -78,7 +79,8 @@ def environment(
         and not any(name in flag.lower() for flag in compiled.flags)
     )
     answers = {name: said for name in variables if (said := stated.answer(name))}
-    return Environment(variables, frozenset(local), platform, compiled.flags, answers, idle)
+    tars = frozenset(name for name in listings.TARS.values() if compiled.env.get(name))
+    return Environment(variables, frozenset(local), platform, compiled.flags, answers, idle, tars)
 
 
 _CAPABILITIES = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"

@@ -194,6 +194,11 @@ class ExternalRules:
         # A lock says what Bazel wants, and whoever wrote it has read this note.
         for text in () if locked else reach.left_to_bazel(reached.rules, idle):
             job.listener.note(text)
+        if (compiler := listings.TARS["LLVM"]) in self.environment.tars and not locked:
+            job.listener.note(
+                f"{compiler} is set, and clang was fetched as the compressed archive: with a "
+                "network Bazel downloads the other one, without one it takes this"
+            )
         # All at once: a build that stops for one archive after the other costs a minute each.
         if missing or refused:
             log = job.log("fetch-missing")

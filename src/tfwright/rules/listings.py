@@ -29,6 +29,9 @@ TABLES = (
 )
 """The constants of which a file is taken, the variable that names its version, and the repository
 that is made of it."""
+TARS = {name: f"USE_{name}_TAR_ARCHIVE_FILES" for name in ("CUDA", "NVSHMEM", "LLVM")}
+"""What lets rules first ask for archives that are not compressed, by a dictionary of another name,
+and take the usual ones where its file cannot be had. Any value but an empty one counts."""
 PLATFORMS = {
     ("Linux", "x86_64"): ("linux-x86_64", "x86_64-unknown-linux-gnu"),
     ("Linux", "aarch64"): ("linux-sbsa", "aarch64-unknown-linux-gnu"),
@@ -71,6 +74,8 @@ class Environment:
     """Those of ./configure about some of the variables."""
     idle: tuple[str, ...] = ()
     """Ends of the files whose rules download nothing, since the build is for other GPUs."""
+    tars: frozenset[str] = frozenset()
+    """Those of `TARS` that are set."""
 
     @property
     def cuda(self) -> str:
@@ -85,7 +90,8 @@ class Environment:
         pairs = (re.fullmatch(r"--repo_env=(\w+)=(.*)", flag) for flag in flags)
         found = {pair[1]: pair[2] for pair in pairs if pair}
         variables = {name: found.get(name) or value for name, value in self.variables.items()}
-        return replace(self, variables=variables)
+        tars = (name for name in TARS.values() if found.get(name, name in self.tars))
+        return replace(self, variables=variables, tars=frozenset(tars))
 
 
 def listed_files(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
@@ -190,6 +196,12 @@ def with_chosen_files(
                 continue
             if match.groupdict().get("major", environment.cuda) != environment.cuda:
                 continue
+            tars, uses = f"MIRRORED_TARS_{table}", TARS.get(table.partition("_")[0], TARS["CUDA"])
+            if uses in environment.tars and tars in tables:
+                instead = _chosen_file(name, tars, variable, environment, found, text_of)
+                added += Rules(instead.repositories, ())
+                if not instead.unreadable:
+                    continue
             added += _chosen_file(name, table, variable, environment, found, text_of)
     if url := environment.variables.get(PYTHON_URL):
         with suppress(UnknownError):
