@@ -4,9 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents import host_file
 from tfwright.documents.filesystem import HOST_FILE
+from tfwright.errors import HostError
 from tfwright.init import command
 
 
@@ -32,3 +35,9 @@ def test_a_directory_below_which_no_build_runs_is_named_as_such(
     assert "set build_out" in capsys.readouterr().out
     command.show(command.create_directory(str(tmp_path / "plain")))
     assert "build_out" not in capsys.readouterr().out
+
+
+def test_a_directory_that_cannot_be_created_is_named_with_the_reason(tmp_path: Path) -> None:
+    make_file(tmp_path / "taken", "")
+    with fails(HostError, tmp_path / "taken/recipes", "invoke init"):
+        command.create_directory(str(tmp_path / "taken"))

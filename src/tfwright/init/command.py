@@ -7,6 +7,7 @@ from pathlib import Path
 from invoke import Context
 
 from tfwright.documents.filesystem import HOST_FILE, unbuildable_character
+from tfwright.errors import HostError
 from tfwright.options import JSON, task
 from tfwright.printable import as_started, shell_word
 from tfwright.terminal import text
@@ -46,16 +47,25 @@ def init(_: Context, directory: str = ".") -> Shown:
 
 
 def create_directory(directory: str) -> CreatedDirectory:
-    """Make recipes/, patches/ and a host file in a directory; leave alone what exists."""
+    """Make recipes/, patches/ and a host file in a directory; leave alone what exists.
+
+    Raises HostError where they cannot be created.
+    """
     from tfwright.tools import files
 
     place = Path(directory).absolute()
     wanted = [place / name for name in ("recipes", "patches", HOST_FILE)]
     absent = tuple(path for path in wanted if not path.exists())
-    for folder in wanted[:2]:
-        folder.mkdir(parents=True, exist_ok=True)
-    if wanted[2] in absent:
-        files.write(wanted[2], as_started(HOST))
+    try:
+        for folder in wanted[:2]:
+            folder.mkdir(parents=True, exist_ok=True)
+        if wanted[2] in absent:
+            files.write(wanted[2], as_started(HOST))
+    except OSError as fault:
+        raise HostError(
+            f"{fault.filename} cannot be created: {fault.strerror}",
+            remedy="Name a directory in which you may create files: 'invoke init DIRECTORY'.",
+        ) from fault
     return CreatedDirectory(place, absent)
 
 
