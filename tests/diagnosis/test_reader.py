@@ -129,8 +129,10 @@ def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> Non
         BAZEL.replace("\n", "\r\n").encode("utf-16"),
         codecs.BOM_UTF16_BE + BAZEL.encode("utf-16-be") + b"\0",
         BAZEL.encode("utf-8-sig"),
+        "Größe\n".encode("latin-1") + BAZEL.encode(),
+        b"\0" * 100 + BAZEL.encode(),
     ],
-    ids=["gzip", "PowerShell", "UTF-16, cut off", "UTF-8 of Windows"],
+    ids=["gzip", "PowerShell", "UTF-16, cut off", "UTF-8 of Windows", "Latin-1", "rotated"],
 )
 def test_a_log_is_read_however_it_was_kept(tmp_path: Path, content: bytes) -> None:
     path = make_file(tmp_path / "compile.log", content)
@@ -138,7 +140,13 @@ def test_a_log_is_read_however_it_was_kept(tmp_path: Path, content: bytes) -> No
 
 
 @pytest.mark.parametrize(
-    "content", [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"]
+    "content",
+    [
+        None,
+        gzip.compress(BAZEL.encode() * 100)[:-20],
+        b"\x1f\x8bno gzip",
+        b"\x7fELF\x02\x01\0\xff" + BAZEL.encode(),
+    ],
 )
 def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "a.log"

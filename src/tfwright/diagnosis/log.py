@@ -46,6 +46,8 @@ SHOWN_OF_ROOT = 960
 MOST_OVERWRITTEN = 50
 """Texts that a progress bar wrote over each other, of one line of the file."""
 MOST_PREFIXES = 3
+BINARY = 8192
+"""Bytes at the beginning that show whether it is text."""
 LONG = 64 << 20
 """Bytes from which on progress is reported."""
 
@@ -238,6 +240,16 @@ def open_log(name: str, listener: Listener) -> Iterator[LogStream]:
         raise RecipeError(f"{name} cannot be read: {why}", remedy=remedy) from fault
 
 
+def _is_binary(data: bytes) -> bool:
+    """Say whether bytes are no text. Old logs have other encodings, and cut ones begin with NUL."""
+    try:
+        # The last character may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return b"\0" in data
+    return False
+
+
 class _WatchedLog:
     """A log that reports how far it was read, once that takes a while."""
 
@@ -256,7 +268,10 @@ class _WatchedLog:
         self.done, self.begun = 0, time.monotonic()
 
     def read(self, size: int, /) -> bytes:
-        return self._count(self.text.read(size))
+        data = self.text.read(size)
+        if not self.done and _is_binary(data[:BINARY]):
+            raise OSError("it is not a text file")
+        return self._count(data)
 
     def readline(self, size: int, /) -> bytes:
         return self._count(self.text.readline(size))
