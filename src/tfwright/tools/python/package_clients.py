@@ -47,11 +47,21 @@ def kind_of(fault: TfwrightError) -> type[SupplyError]:
     return SilentServerError if unreached else SupplyError
 
 
-def pip_remedy(fault: TfwrightError) -> str:
-    """Return what to do about a pip that did not bring what it was to bring."""
+def pip_remedy(fault: TfwrightError, said: str, known: str = "") -> str:
+    """Return what to do about a pip that did not bring what it was to bring, and what it `said`.
+
+    Where its index and the checksums are not the cause, it is what is `known`.
+    """
+    # Where it reached no server, the requirements say nothing of the cause.
     if kind_of(fault) is SilentServerError:
         return "Check how pip reaches its index: 'pip config list' shows which one it asks."
-    return (
+    if "THESE PACKAGES DO NOT MATCH" in said:
+        return (
+            "pip's output names the file and both checksums. Correct the checksum of its pin, if "
+            "it has one; otherwise the index or a proxy gives another file than it lists: ask who "
+            "keeps it."
+        )
+    return known or (
         "Pin a version, and a checksum if any, that the index has; 'pip config list' shows which "
         "one pip asks."
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from tfwright.errors import SilentServerError, SupplyError, ToolError, invoke
+from tfwright.errors import SupplyError, ToolError, invoke
 from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -17,10 +17,6 @@ PAGE = "index.html"
 """What pip reads: a link to each file, with its digest, which pip insists on."""
 UNFETCHED = (
     f"Run '{invoke('fetch')}' once with a network, or unpack a bundle from a host that has them."
-)
-_MISMATCH = (
-    "The log names the file and both checksums. Correct the checksum of its pin, if it has one; "
-    "otherwise the index or a proxy gives another file than it lists: ask who keeps it."
 )
 _WHEEL = re.compile(
     r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl", re.ASCII
@@ -201,14 +197,10 @@ def run_pip(command: Command, log: Path, what: str, remedy: str) -> None:
     try:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
-        # Where it reached no server, the requirements say nothing of the cause.
-        unreached = package_clients.kind_of(fault) is SilentServerError
         said = complaint(log)
-        if said.startswith("THESE PACKAGES DO NOT MATCH"):
-            remedy = _MISMATCH
         raise SupplyError(
             f"pip {what}: {said}",
-            remedy=(not unreached and remedy) or package_clients.pip_remedy(fault),
+            remedy=package_clients.pip_remedy(fault, said, remedy),
             evidence=fault.evidence,
         ) from fault
 

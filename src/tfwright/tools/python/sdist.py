@@ -81,9 +81,11 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
             command = _command(wanted, scratch, hashed=bool(hashed))
             runner.run(command, remedy="Repair the pip that runs tfwright.")
         except ToolError as fault:
+            said = _last_error(fault)
             raise package_clients.kind_of(fault)(
-                f"pip cannot bring {wanted.name} {wanted.version}: {_last_error(fault)}",
-                remedy=package_clients.pip_remedy(fault),
+                f"pip cannot bring {wanted.name} {wanted.version}: {said}",
+                remedy=package_clients.pip_remedy(fault, said),
+                evidence=fault.evidence,
             ) from fault
         brought = sorted((scratch / "brought").glob("*"))
         # One requirement without dependencies gives one file, unless this host's pip is set up to
