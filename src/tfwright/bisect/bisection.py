@@ -103,15 +103,10 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
     """
     nightly_file, host = nightly.read(), host_file.read()
-    listed = [target.name for target in nightly.targets(nightly_file)]
-    if name not in listed:
-        raise RecipeError(
-            f"nightly.toml has no recipe {name!r}",
-            remedy=f"Choose one of: {', '.join(listed) or 'none'}.",
-        )
+    nightly.named_targets(nightly_file, name, of_recipe=False)
     with states.opened(nightly_file.directory) as state:
         first, last = _first_and_last(state, name, good, bad)
-    home = nightly_file.site / "builds"
+    home = nightly_file.builds
     start, end = _inputs_of(first, home), _inputs_of(last, home)
     commits = _commits(start.recipe, end.recipe, host)
     folder = host.build_out / FOLDER / f"{name}.patches"

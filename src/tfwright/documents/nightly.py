@@ -18,6 +18,7 @@ from tfwright.documents.names import Flag, Line, Name, PythonVersion, WebAddress
 from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
+from tfwright.printable import did_you_mean
 
 
 def _size_in_bytes(value: object) -> object:
@@ -223,6 +224,11 @@ class NightlyFile(Table):
         """What a web server serves."""
         return self.directory / "site"
 
+    @property
+    def builds(self) -> Path:
+        """The complete builds, below the site: a web server shows the same files."""
+        return self.site / "builds"
+
     @model_validator(mode="after")
     def _targets_differ(self) -> Self:
         names = [target.name for target in targets(self)]
@@ -255,6 +261,21 @@ def targets(nightly: NightlyFile) -> list[Target]:
         for python in recipe.python or ("",)
         for capabilities in recipe.capabilities or ("",)
     ]
+
+
+def named_targets(nightly: NightlyFile, name: str, *, of_recipe: bool = True) -> list[Target]:
+    """Return the target of a name, or with `of_recipe` those of the recipe that has it.
+
+    Raises RecipeError with the nearest name if there is none.
+    """
+    every = targets(nightly)
+    if not (found := [it for it in every if name == it.name or (of_recipe and name == it.recipe)]):
+        names = [target.name for target in every]
+        raise RecipeError(
+            f"nightly.toml has no recipe {name!r}{did_you_mean(name, names)}",
+            remedy=f"Choose one of: {', '.join(names) or 'none'}; or add a [[recipe]].",
+        )
+    return found
 
 
 def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:

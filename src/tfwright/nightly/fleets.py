@@ -294,7 +294,7 @@ class NightFleet:
         for folder in sorted((nightly.directory / ORDERS).glob("*")):
             full, order = False, json_text.load_or_none(folder / ORDER, BuildOrder)
             # What is in its place already was cut off after it.
-            placed = (nightly.site / "builds" / folder.name).exists()
+            placed = (nightly.builds / folder.name).exists()
             done = order and not order.again and (folder / BUILT).is_file()
             if order and done and not placed:
                 work = nightly.directory / builds.WORK / order.id

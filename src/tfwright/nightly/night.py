@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.documents.nightly import NightlyFile, Target, targets
+from tfwright.documents.nightly import NightlyFile, Target, named_targets, targets
 from tfwright.errors import HostError, TfwrightError, in_one_line
 from tfwright.nightly import builds, notices, retention, site, status
 from tfwright.nightly import plan as plans
@@ -115,7 +115,7 @@ class BuildHost:
     @property
     def builds(self) -> Path:
         """The complete builds."""
-        return self.site / "builds"
+        return self.nightly.builds
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class NightOutcome:
 
 def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[PlannedTarget]:
     """Say what a night would build, in its order, without changing anything."""
-    chosen = _choose_targets(host, only)
+    chosen = named_targets(host.nightly, only) if only else targets(host.nightly)
     # No lock: a plan only reads, and may be asked for while a night runs.
     with states.opened(host.directory, create=False) as state:
         return _plan_targets(host, state, chosen, asked=now, check_host=True)
@@ -152,7 +152,7 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
     `only` names a recipe or a target, `now` builds even what is unchanged. Raises HostError if
     another process, perhaps on another host, runs a night in the same directory.
     """
-    chosen = _choose_targets(host, only)
+    chosen = named_targets(host.nightly, only) if only else targets(host.nightly)
     with _hold_lock(host.directory, wait=wait), states.opened(host.directory) as state:
         begun = host.clock()
         night = Night(host, state)
@@ -208,19 +208,6 @@ def _hold_lock(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
     return file_lock.locked(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
 
 
-def _choose_targets(host: BuildHost, only: str) -> list[Target]:
-    """Return the targets of a recipe, or all; raise HostError if none has that name."""
-    all_targets = targets(host.nightly)
-    chosen = [target for target in all_targets if only in {"", target.name, target.recipe}]
-    if only and not chosen:
-        names = ", ".join(target.name for target in all_targets) or "none"
-        raise HostError(
-            f"nightly.toml has no recipe {only!r}",
-            remedy=f"Add a [[recipe]] with this name, or choose one of: {names}.",
-        )
-    return chosen
-
-
 def _plan_targets(
     host: BuildHost,
     state: State,
@@ -231,7 +218,7 @@ def _plan_targets(
 ) -> list[PlannedTarget]:
     """Return each target with why it is due, best first; last those whose inputs are unknown.
 
-    With `look`, a target that this host cannot build is one of these.
+    With `check_host`, a target that this host cannot build is one of these.
     """
     past = plans.read_past(state, chosen)
     found = []
@@ -594,5 +581,5 @@ class Night:
     def _sweep(self) -> None:
         """Remove the files of deleted builds, while no process makes the site from them."""
         with site.publishing(self.host.directory):
-            for lost in retention.sweep(self.state, self.host.site):
+            for lost in retention.sweep(self.host.nightly, self.state):
                 self.host.note(f"{lost}: its files are gone")

@@ -8,7 +8,6 @@ names, and what holds a file ``keep`` are never touched.
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.index.write import EXTRAS, PACKAGES
@@ -20,7 +19,7 @@ from tfwright.tools import files, trees
 def hide(nightly: NightlyFile, state: State, today: dt.date) -> int:
     """Mark the builds that are too many or too large as hidden; return how many were new."""
     kept = state.builds()
-    home = nightly.site / "builds"
+    home = nightly.builds
     sizes = {item.id: trees.size(home / item.id) for item in kept}
     safe, limits = _protected(nightly, state, kept), nightly.retention
     by_target = defaultdict(list)
@@ -62,34 +61,35 @@ def expire(nightly: NightlyFile, state: State, today: dt.date, missing: int = 0)
     for since, identifier in sorted(hidden, key=lambda pair: pair[0]):
         if today - since < days and missing <= 0:
             break
-        missing -= trees.size(nightly.site / "builds" / identifier)
+        missing -= trees.size(nightly.builds / identifier)
         state.mark_build(identifier, hidden=since, deleted=today)
         count += 1
     return count
 
 
-def sweep(state: State, site: Path) -> list[str]:
+def sweep(nightly: NightlyFile, state: State) -> list[str]:
     """Remove the files of builds that are deleted in the state, also those that a kill has left.
 
     The site that is in place names none of them. Forgets the builds whose wheels somebody removed,
     and returns their identifiers: a recipe without a wheel must not count as built.
     """
-    build_names = {path.name for path in (site / "builds").glob("*")}
-    wheels = {path.name for path in (site / PACKAGES).glob("*")}
+    packages = nightly.site / PACKAGES
+    build_names = {path.name for path in nightly.builds.glob("*")}
+    wheels = {path.name for path in packages.glob("*")}
     kept = state.builds()
     # Builds with equal bytes share a name in the index.
     listed = {item.wheel for item in kept if item.listed}
     for identifier, wheel in state.deleted():
         if identifier in build_names:
             # A kill leaves nothing half-deleted where users look; `WORK` is cleared at each start.
-            discarded = site.parent / builds.WORK / f"deleted-{identifier}"
+            discarded = nightly.directory / builds.WORK / f"deleted-{identifier}"
             discarded.parent.mkdir(exist_ok=True)
-            (site / "builds" / identifier).rename(discarded)
+            (nightly.builds / identifier).rename(discarded)
             files.remove(discarded)
-            files.remove(site.parent / builds.PRIVATE / identifier)
+            files.remove(nightly.directory / builds.PRIVATE / identifier)
         if wheel in wheels and wheel not in listed:
             for suffix in (*EXTRAS, ".metadata", ""):
-                files.remove(site / PACKAGES / f"{wheel}{suffix}")
+                files.remove(packages / f"{wheel}{suffix}")
     present = build_names | wheels
     lost = [item.id for item in kept if item.listed and not present & {item.id, item.wheel}]
     for identifier in lost:
@@ -101,9 +101,9 @@ def _protected(nightly: NightlyFile, state: State, kept: Sequence[KeptBuild]) ->
     """Return the identifiers of the builds that may never go."""
     pointers = status.pointers(nightly, state, kept)
     named = {build.id for own in pointers.values() for build in own.values()}
-    return named | kept_by_file(kept, nightly.site)
+    return named | kept_by_file(nightly, kept)
 
 
-def kept_by_file(kept: Sequence[KeptBuild], site: Path) -> set[str]:
+def kept_by_file(nightly: NightlyFile, kept: Sequence[KeptBuild]) -> set[str]:
     """Return the identifiers of the builds that a person protected with a file ``keep``."""
-    return {item.id for item in kept if (site / "builds" / item.id / builds.KEEP).exists()}
+    return {item.id for item in kept if (nightly.builds / item.id / builds.KEEP).exists()}

@@ -48,8 +48,7 @@ def find(name: str) -> tuple[NightlyBuild, Path]:
             what,
             remedy="Give an identifier from the page, or a recipe's name; 'invoke nightly' builds.",
         )
-    # Builds lie below the site, so a web server shows the same files.
-    return newest, host.site / "builds" / newest.id
+    return newest, host.builds / newest.id
 
 
 def html(build: NightlyBuild, folder: Path) -> str:

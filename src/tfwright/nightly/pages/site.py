@@ -192,7 +192,7 @@ def _add_recipes(
             nights=runs(state.history_of(name, BUILDS_SHOWN)[::-1]),
             deletion={build.id: build.hidden + days for build in builds if build.hidden},
             known={build.id for build in view.builds},
-            kept=retention.kept_by_file(builds, nightly.site),
+            kept=retention.kept_by_file(nightly, builds),
             plots=charts.history(builds[-PLOTTED:], state.smoke(name, PLOTTED)),
         )
         pen.add(f"{BADGES}/{name}.svg", "badge.svg", view=view)

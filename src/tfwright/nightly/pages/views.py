@@ -199,7 +199,7 @@ def views(
     checks, reproduced = state.checks("reproduced"), state.reproduced()
     links, culprits = state.checks("links"), state.culprits()
     builds: dict[str, list[KeptBuild]] = defaultdict(list)
-    placed = {path.name for path in (nightly.site / "builds").glob("*")}
+    placed = {path.name for path in nightly.builds.glob("*")}
     for build in state.builds():
         # One that ended in the middle, as on a full disk, left no page that could be linked.
         if build.id in placed:
