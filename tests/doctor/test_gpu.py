@@ -5,15 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.failing import fails
+from tests.making import make_folder
+from tests.upstream import commit
 
 from tfwright.doctor.gpu import CudaRequirements, _clang_too_new
 from tfwright.doctor.requirements import Requirements
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
+from tfwright.errors import RecipeError
 from tfwright.host import nvidia
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
+from tfwright.match import ranking
+from tfwright.match.wish import Wish
+from tfwright.toolkit import providing as toolkit
+from tfwright.tools.git import mirror
 
 Player = Callable[[dict[str, Any]], Host]
 CUDA = Path("/usr/local/cuda")
@@ -65,6 +73,37 @@ def test_a_capability_that_nvcc_does_not_know_is_found_before_it_compiles(
     old = recipe(TF_CUDA_COMPUTE_CAPABILITIES="3.0,8.6")
     (finding,) = CudaRequirements(old, HostFile(build_out=tmp_path), play({})).contradictions()
     assert finding.found == "CUDA 11.8, as the recipe states, does not compile sm_30, compute_30"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("fetched", [False, True])
+def test_commands_agree_on_the_cuda_that_a_commit_chooses(
+    play: Player,
+    tmp_path: Path,
+    fetched: bool,  # noqa: FBT001 whether a mirror of the host file or fetch has the tree
+) -> None:
+    read = recipes.read("linux-r2.20-cuda12.8-sm120")
+    bazelrc = 'build:cuda --repo_env=HERMETIC_CUDA_VERSION="12.4.1"\n'
+    tree = tmp_path / "tree"
+    pinned = read.source.changed(commit=commit(tree, {".bazelrc": bazelrc}), patches=())
+    answers = {**read.configure.answers, "HERMETIC_CUDA_VERSION": ""}
+    silent = read.changed(
+        source=pinned,
+        configure=read.configure.changed(answers=answers),
+        compile=read.compile.changed(flags=()),
+    )
+    settings = HostFile(build_out=tmp_path, mirrors={} if fetched else {pinned.url: str(tree)})
+    if fetched:
+        (tree / ".git").rename(
+            make_folder(tmp_path / "git") / mirror.path_of(tmp_path, pinned.url).name
+        )
+    found = CudaRequirements(silent, settings, play({})).in_force
+    assert found
+    assert (found.version, found.by_default) == ("12.4.1", True)
+    ranked = ranking.rank([silent], Wish(cuda="12.8"), play({}), settings, lambda _: "")
+    assert "CUDA 12.4.1" in ranked[0].differs
+    with fails(RecipeError, "here 12.4.1"):
+        toolkit.check_wanted(silent, [], settings)
 
 
 @pytest.mark.parametrize(("version", "refused"), [("13.0", False), ("15.0", True)])

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, hermetic
 from tfwright.rules import listings
@@ -43,7 +44,8 @@ def recipe(
 
 
 def said(of: Recipe) -> str:
-    return "\n".join(f"{found.what}; {found.remedy}" for found in hermetic.contradictions(of))
+    found = hermetic.contradictions(of, hermetic.downloads(of, HostFile()))
+    return "\n".join(f"{one.what}; {one.remedy}" for one in found)
 
 
 def test_an_empty_version_is_the_default_of_the_tree_which_does_not_compile_for_blackwell() -> None:
@@ -56,7 +58,8 @@ def test_an_empty_version_is_the_default_of_the_tree_which_does_not_compile_for_
 def test_a_flag_wins_over_an_answer() -> None:
     version = "--repo_env=HERMETIC_CUDA_VERSION=12.8.1"
     gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=12.0"
-    found = cuda.in_force(recipe(*NVCC, version, gpus, HERMETIC_CUDA_VERSION="12.5.1"))
+    both = recipe(*NVCC, version, gpus, HERMETIC_CUDA_VERSION="12.5.1")
+    found = cuda.in_force(both, hermetic.downloads(both, HostFile()))
     assert found
     assert found.version == "12.8.1"
     assert found.architectures == ("sm_120", "compute_120")
@@ -169,8 +172,8 @@ def test_what_follows_from_a_wrong_answer_about_gpus_is_no_finding_of_its_own() 
 
 
 def test_a_recipe_without_cuda_or_of_an_older_release_downloads_none(recipe: Recipe) -> None:
-    assert cuda.in_force(recipe) is None
-    assert list(hermetic.contradictions(recipe)) == []
+    assert cuda.in_force(recipe, None) is None
+    assert list(hermetic.contradictions(recipe, None)) == []
 
 
 def chosen(of: Recipe) -> Environment:

@@ -8,6 +8,7 @@ from tests.making import Read
 
 from tfwright.build import verified
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
@@ -36,7 +37,7 @@ def bundled() -> list[Recipe]:
 @pytest.fixture
 def rank(bundled: list[Recipe], ubuntu: Host) -> Rank:
     """Return what compares these recipes with a wish, on that workstation."""
-    return lambda wanted: ranking.rank(bundled, wanted, ubuntu, verified.stale)
+    return lambda wanted: ranking.rank(bundled, wanted, ubuntu, HostFile(), verified.stale)
 
 
 def fitting(ranked: list[Candidate]) -> list[str]:

@@ -91,19 +91,19 @@ def test_a_recipe_or_a_file_is_named_for_a_toolkit(
 ) -> None:
     bare = recipes.read("demo")
     recipe = bare if wants == "neither" else cudnn.recipe
-    fault = failing(lambda: toolkit.check_wanted(recipe, []), RecipeError)
+    fault = failing(lambda: toolkit.check_wanted(recipe, [], HostFile()), RecipeError)
     if wants == "neither":
         (listing,) = commands(fault.remedy)
         shell.succeeds(listing)
         assert re.search(r"--recipe;", fault.remedy)
-        toolkit.check_wanted(recipes.read("demo-cuda"), [])
+        toolkit.check_wanted(recipes.read("demo-cuda"), [], HostFile())
         return
     options = re.findall(r"--(\w+) FILE", fault.remedy)
     assert {*options, "compiler"} == KINDS.keys()
     given = {name: (str(tmp_path / name), "") for name in options}
     downloads = toolkit.named_downloads(given)
     assert len(downloads) == len(options)
-    toolkit.check_wanted(recipe, downloads)
+    toolkit.check_wanted(recipe, downloads, HostFile())
 
 
 @pytest.mark.parametrize("way", ["Take another way", "differs"])

@@ -19,6 +19,7 @@ from tests.making import make_file
 
 from tfwright.configure import answers
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError, RecipeError, SupplyError
@@ -298,7 +299,7 @@ def test_a_recipe_without_cuda_needs_no_toolkit(job: RecipeJob, tmp_path: Path) 
     with fails(RecipeError, "small", "[host] cuda"):
         install(bare, tmp_path, "cuda", CUDAS["macOS"])
     with fails(RecipeError, "small"):
-        toolkit.check_wanted(bare.recipe, [])
+        toolkit.check_wanted(bare.recipe, [], HostFile())
 
 
 def test_a_file_that_is_not_there_is_said_so(job: RecipeJob, tmp_path: Path) -> None:
@@ -577,5 +578,5 @@ def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_lin
 def test_a_recipe_whose_cuda_bazel_downloads_needs_no_toolkit() -> None:
     recipe = recipes.read("linux-r2.20-cuda12.8-sm120")
     with fails(RecipeError, "2.18", "12.8") as caught:
-        toolkit.check_wanted(recipe, [])
+        toolkit.check_wanted(recipe, [], HostFile())
     assert "Give what" not in caught.value.remedy

@@ -40,7 +40,7 @@ class CudaRequirements(HostComparison):
 
     @cached_property
     def in_force(self) -> cuda.CudaInForce | None:
-        return cuda.in_force(self.recipe)
+        return cuda.in_force(self.recipe, self.downloads)
 
     @property
     def row(self) -> compatibility.Cuda | None:
@@ -224,7 +224,7 @@ class CudaRequirements(HostComparison):
         )
 
     def contradictions(self) -> Iterator[Finding]:
-        for found in hermetic.contradictions(self.recipe):
+        for found in hermetic.contradictions(self.recipe, self.downloads):
             yield Finding(
                 found.what, "a recipe of one mind", found.remedy, blocks="compile", why="the recipe"
             )

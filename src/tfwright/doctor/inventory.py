@@ -6,7 +6,8 @@ from functools import cached_property
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import cuda, machine, nvidia, pythons, toolchain
+from tfwright.facts import compatibility
+from tfwright.host import cuda, hermetic, machine, nvidia, pythons, toolchain
 from tfwright.host.place import NOTHING, Seen
 from tfwright.host.probes import Host
 from tfwright.progress import STAGES
@@ -34,6 +35,11 @@ class HostComparison:
     def places(self) -> cuda.CudaPlaces:
         """Where CUDA lies."""
         return cuda.CudaPlaces(self.recipe, self.host_file)
+
+    @cached_property
+    def downloads(self) -> compatibility.Hermetic | None:
+        """The CUDA that Bazel downloads for the commit."""
+        return hermetic.downloads(self.recipe, self.host_file)
 
 
 class HostInventory(HostComparison):

@@ -85,16 +85,14 @@ def downloading_clang(recipe: Recipe) -> compatibility.Hermetic | None:
     return tree if tree and tree.clang_downloaded and not local else None
 
 
-def in_force(recipe: Recipe, downloads: compatibility.Hermetic | None = None) -> CudaInForce | None:
+def in_force(recipe: Recipe, tree: compatibility.Hermetic | None) -> CudaInForce | None:
     """Return the CUDA of a recipe; None for one without.
 
-    `downloads` is what Bazel downloads for the commit, where that is known better than for its
-    release.
+    `tree` is what Bazel downloads where the recipe is silent, as `hermetic.downloads` returns it.
     """
     if not uses_cuda(recipe):
         return None
     stated = Stated.by(recipe)
-    tree = downloads or compatibility.hermetic(recipe.source.release)
     if tree is None or recipe.source.own_interface:
         return CudaInForce(
             recipe.host.cuda or stated.of("TF_CUDA_VERSION"),

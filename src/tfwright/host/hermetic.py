@@ -5,16 +5,21 @@ tree's own .bazelrc, which holds where both are silent.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import NVSHMEM_13, is_newer, is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.cuda import CudaInForce, architectures
-from tfwright.rules import listings
+from tfwright.rules import configurations, listings, tree_files
 from tfwright.rules.listings import Environment
+from tfwright.tools.git import mirror
+from tfwright.tools.git.mirror import Origin
+from tfwright.tools.git.repository import GitRepository
 
 ANOTHER_CUDA = "see 'Another CUDA' in docs/vault.md"
 LOCAL_FOLDERS = {
@@ -42,6 +47,34 @@ class Contradiction:
     """The key in the recipe to correct: ``("configure", "answers", "HERMETIC_CUDA_VERSION")``."""
     what: str
     remedy: str
+
+
+def downloads(recipe: Recipe, host_file: HostFile) -> compatibility.Hermetic | None:
+    """Return the CUDA that Bazel downloads for the commit of a recipe; None for the host's CUDA.
+
+    What no repository on this host shows is that of the release. No server is asked.
+    """
+    source = recipe.source
+    known = compatibility.hermetic(source.release)
+    tree = known and not source.bundled and _repository_here(source.url, host_file)
+    if not (known and tree):
+        return known
+    texts = GitRepository(tree).texts_at(source.commit, tree_files.TOOLCHAINS)
+    url, commit = tree_files.toolchain_of(texts)
+    toolchain = _repository_here(url, host_file) if url else None
+    lists: Mapping[str, str] = {}
+    if toolchain:
+        lists = GitRepository(toolchain).texts_at(commit, tree_files.CUDA_LISTS)
+    bazelrc = configurations.BAZELRCS[0]
+    texts = tree_files.unpatched_texts(tree, source, [bazelrc])
+    return listings.of_commit(known, texts.get(bazelrc, ""), lists, url)
+
+
+def _repository_here(url: str, host_file: HostFile) -> Path | None:
+    """Return the repository that the host file names for a url, or else what fetch brought."""
+    fetched = mirror.path_of(host_file.build_out / "git", url)
+    places = Origin.of(host_file.mirror_of(url) or url).local, fetched
+    return next((place for place in places if place and place.is_dir()), None)
 
 
 def sysroot(recipe: Recipe) -> str:
@@ -90,18 +123,15 @@ def _names_no_gpu(recipe: Recipe) -> bool:
     return recipe.configure.answers.get(_CAPABILITIES) == ""
 
 
-def contradictions(
-    recipe: Recipe, downloads: compatibility.Hermetic | None = None
-) -> Iterator[Contradiction]:
+def contradictions(recipe: Recipe, tree: compatibility.Hermetic | None) -> Iterator[Contradiction]:
     """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first.
 
-    `downloads` is as for `cuda.in_force`.
+    `tree` is as for `cuda.in_force`.
     """
-    found = cuda.in_force(recipe, downloads)
+    found = cuda.in_force(recipe, tree)
     if found is None:
         return
     source = "the tree's default" if found.by_default else "as the recipe states"
-    tree = downloads or compatibility.hermetic(recipe.source.release)
     tree = tree if found.downloaded else None
     if tree:
         yield from _version_conflicts(recipe, found, tree)

@@ -6,7 +6,7 @@ recipe's own text where it judges what a person wrote, such as the reason behind
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +23,10 @@ from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
 from tfwright.printable import did_you_mean, shell_word
-from tfwright.rules import configurations, dropping, listings, tree_files
+from tfwright.rules import configurations, dropping, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
-from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
 from tfwright.tools.python.packages import name_of
 from tfwright.vault import lock, locking
@@ -89,18 +88,7 @@ class Subject:
     @cached_property
     def downloads(self) -> compatibility.Hermetic | None:
         """What Bazel downloads for the commit, as far as repositories on this host show it."""
-        source = self.recipe.source
-        known = compatibility.hermetic(source.release)
-        if not (known and self.history):
-            return known
-        texts = GitRepository(self.history).texts_at(source.commit, tree_files.TOOLCHAINS)
-        url, commit = tree_files.toolchain_of(texts)
-        local = Origin.of(self.host_file.mirror_of(url) or url).local if url else None
-        lists: Mapping[str, str] = {}
-        if local and local.is_dir():
-            lists = GitRepository(local).texts_at(commit, tree_files.CUDA_LISTS)
-        bazelrc = self.tree_texts.get(configurations.BAZELRCS[0], "")
-        return listings.of_commit(known, bazelrc, lists, url)
+        return hermetic.downloads(self.recipe, self.host_file)
 
     @cached_property
     def text(self) -> str:

@@ -24,6 +24,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     fits.
     """
     from tfwright.build import verified
+    from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
     from tfwright.errors import HostError
     from tfwright.host import probes
@@ -44,7 +45,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     answer = page.MatchAnswer(
         wanted,
         official.matches(for_wheels),
-        ranking.rank(recipes.loadable(), wanted, host, verified.stale),
+        ranking.rank(recipes.loadable(), wanted, host, host_file.read(), verified.stale),
         pins.of_new_recipe(wanted),
         releases.exclusions(wanted),
     )

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility
@@ -36,7 +37,11 @@ class Candidate:
 
 
 def rank(
-    recipes: Iterable[Recipe], wanted: Wish, host: Host, stale: Callable[[Recipe], str]
+    recipes: Iterable[Recipe],
+    wanted: Wish,
+    host: Host,
+    host_file: HostFile,
+    stale: Callable[[Recipe], str],
 ) -> list[Candidate]:
     """Compare all recipes of TensorFlow with a wish, the nearest first.
 
@@ -51,7 +56,7 @@ def rank(
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
         if not recipe.source.of_tensorflow:
             continue
-        comparison = _Comparison(recipe, wanted, host)
+        comparison = _Comparison(recipe, wanted, host, host_file)
         places = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)
         other_platform = [f"for {has}" for has, wish in places if wish and has not in {"any", wish}]
         differs = (*other_platform, *comparison.differences())
@@ -85,11 +90,12 @@ class _Comparison:
     recipe: Recipe
     wanted: Wish
     host: Host
+    host_file: HostFile
 
     @functools.cached_property
     def in_force(self) -> CudaInForce | None:
         """The CUDA that it builds with."""
-        return cuda.in_force(self.recipe)
+        return cuda.in_force(self.recipe, hermetic.downloads(self.recipe, self.host_file))
 
     @property
     def copy(self) -> str:

@@ -326,7 +326,8 @@ class _Porting:
                 toml_editing.put(self.path, ("compile", "target"), *made)
                 state, says = "look", f"now {made[0]}; {fault.what}"
             yield PortedPin("tool", "compile.target", state, says)
-        for found in hermetic.contradictions(self.new.recipe):
+        downloads = hermetic.downloads(self.new.recipe, self.new.job.host_file)
+        for found in hermetic.contradictions(self.new.recipe, downloads):
             *tables, name = found.key
             kind: Kind = "answer" if "answers" in tables else "tool"
             name = name if kind == "answer" else ".".join(found.key)

@@ -63,7 +63,7 @@ def toolkit(
     job = job_of(recipe, offline=offline)
     downloaded = toolkits.named_downloads(given)
     # Before the first part is put into place: half a toolkit serves no build.
-    toolkits.check_wanted(job.recipe, downloaded)
+    toolkits.check_wanted(job.recipe, downloaded, job.host_file)
     store, log = sources.store(job.places.vault), job.log("toolkit")
     supplier = sources.Supplier(store, job.host_file, job.listener, log, job.offline)
     installer = toolkits.Installer(job.recipe, supplier, job.locked, licence_accepted)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import filesystem
-from tfwright.documents.host_file import compiler_root, toolkit_root
+from tfwright.documents.host_file import HostFile, compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts.compatibility import is_of_line
-from tfwright.host import cuda, nvidia
+from tfwright.host import cuda, hermetic, nvidia
 from tfwright.host.place import HERE
 from tfwright.toolkit import layout, nvcc, sources, tree, ways
 from tfwright.toolkit.sources import Supplier
@@ -85,11 +85,11 @@ def named_downloads(given: Mapping[str, tuple[str, str]]) -> list[Download]:
     ]
 
 
-def check_wanted(recipe: Recipe, downloads: Sequence[Download]) -> None:
+def check_wanted(recipe: Recipe, downloads: Sequence[Download], host_file: HostFile) -> None:
     """Raise RecipeError if there is nothing to do: no file, and a recipe that pins no packages."""
     if downloads or any(recipe.toolkit.parts()):
         return
-    in_force = cuda.in_force(recipe)
+    in_force = cuda.in_force(recipe, hermetic.downloads(recipe, host_file))
     if in_force and not cuda.needs_toolkit(recipe):
         raise RecipeError(
             f"{recipe.name} needs no toolkit of this host: from TensorFlow {cuda.HERMETIC_SINCE} "
