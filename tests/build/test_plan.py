@@ -73,7 +73,9 @@ def test_a_bazel_in_place_of_the_pinned_one_is_warned_of_with_the_flags_that_it_
     (series,) = plan.other_bazel(job)
     assert "Bazel 4.2.3 of another series" in series
 
-    stored = bazels.put(binary, "4.2.3", bazels.here(), job.places.vault, "the host file")
+    stored = bazels.add_to_store(
+        binary, "4.2.3", bazels.platform_name(), job.places.vault, "the host file"
+    )
     known = {"startup": {}, "build": {"config": "", "copt": "a string", "cache": ""}}
     files.write(stored.path.with_name("options.json"), json.dumps(known))
     bazelrc = (

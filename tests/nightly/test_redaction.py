@@ -128,7 +128,7 @@ def test_a_text_without_a_secret_keeps_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "compile.log"
     path.write_bytes(b"\x1b[32mINFO:\x1b[0m caf\xe9\r\nno end")
     before = path.stat()
-    redaction.redact(path)
+    redaction.redact_file(path)
     assert path.read_bytes() == b"\x1b[32mINFO:\x1b[0m caf\xe9\r\nno end"
     assert path.stat().st_ino == before.st_ino
 
@@ -155,7 +155,7 @@ SECRETS = {
 
 @pytest.mark.parametrize("text", SECRETS)
 def test_secrets_and_home_paths_leave_no_trace(text: str) -> None:
-    assert SECRETS[text] not in redaction.redacted(text)
+    assert SECRETS[text] not in redaction.redact_text(text)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_secrets_and_home_paths_leave_no_trace(text: str) -> None:
     ],
 )
 def test_a_secret_goes_whole_however_it_is_written(line: str) -> None:
-    shown = redaction.redacted(line)
+    shown = redaction.redact_text(line)
     assert "SECRET" not in shown
     assert redaction.HIDDEN in shown
 
@@ -214,13 +214,13 @@ def test_a_secret_goes_whole_however_it_is_written(line: str) -> None:
     ],
 )
 def test_what_only_names_a_secret_stays(line: str) -> None:
-    assert redaction.redacted(line) == line
+    assert redaction.redact_text(line) == line
 
 
 @pytest.mark.parametrize("word", ["a.b-c.", "-", "-u", "curl", "login", "pass:"])
 def test_a_line_of_a_megabyte_holds_up_no_night(word: str) -> None:
     line = word * (1_000_000 // len(word)) + " token curl"
-    assert redaction.redacted(line) == line
+    assert redaction.redact_text(line) == line
 
 
 def test_a_recipe_below_the_home_directory_is_named_without_it() -> None:
@@ -240,4 +240,4 @@ def test_the_name_of_who_built_it_is_not_published(
     user: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filesystem, "account_name", lambda: user)
-    assert redaction.redacted("built by annabel in /srv/annabel/x, not annabelle") == shown
+    assert redaction.redact_text("built by annabel in /srv/annabel/x, not annabelle") == shown

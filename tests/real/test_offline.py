@@ -228,7 +228,7 @@ def test_a_server_that_has_the_network_is_not_used(
     client = calls.client
     calls.write_settings()
     client.run(client.command("info"), project.log("info"), lambda _: None)
-    before = client._server()
+    before = client._server_pid()
     try:
         built = build(project, binary, copied)
     finally:

@@ -34,7 +34,7 @@ def test_a_full_disk_gets_room_or_build_out_a_larger_one(
         # A Bazel that no recipe pins any more, from long ago.
         old = make_file(tmp_path / "old", b"x")
         vault = tmp_path / "build_out/vault"
-        kept = binary.put(old, "0.1.0", binary.here(), vault, "here").path
+        kept = binary.add_to_store(old, "0.1.0", binary.platform_name(), vault, "here").path
         for path in (kept, kept.with_name("about.json"), kept.parent):
             os.utime(path, (0, 0))
         (command,) = commands(fault.remedy)

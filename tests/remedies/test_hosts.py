@@ -30,7 +30,7 @@ pytestmark = pytest.mark.medium
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EAGAIN])
 @pytest.mark.parametrize("soft", [64, 1024, 2048])
 def test_a_limit_is_raised_by_the_command_that_is_shown(number: int, soft: int) -> None:
-    fault = disk.failure(OSError(number, os.strerror(number)))
+    fault = disk.host_error(OSError(number, os.strerror(number)))
     (command,) = re.findall(r"'(ulimit [^']*)'", fault.remedy)
     option = command.split()[1]
     script = f"ulimit -S {option} {soft}; {command}; ulimit -S {option}; ulimit -H {option}"

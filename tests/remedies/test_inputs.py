@@ -61,7 +61,7 @@ def sources_left(shell: CommandLine, capsys: pytest.CaptureFixture[str], *option
     """Return how many sources `vault --links` finds for the archive."""
     capsys.readouterr()
     shell.succeeds(f"invoke vault --links --recipe small --json {' '.join(options)}")
-    (row,) = json_text.parsed(capsys.readouterr().out)
+    (row,) = json_text.parse(capsys.readouterr().out)
     return int(row["left"])
 
 

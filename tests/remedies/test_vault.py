@@ -144,8 +144,8 @@ def test_each_way_that_failed_says_what_opens_it(
     wanting = toolkits.pinned(cudnn, cudnn={"debian": debian})
     part = dict(wanting.recipe.toolkit.parts())["cudnn"]
     given = {"no apt": content, "no archive": content, "another build": b"other"}
-    monkeypatch.setattr(apt, "here", lambda: why != "no apt")
-    monkeypatch.setattr(apt, "address", lambda: "")
+    monkeypatch.setattr(apt, "is_available", lambda: why != "no apt")
+    monkeypatch.setattr(apt, "host_archive_url", lambda: "")
 
     def download(_: object, __: object, ___: object, folder: Path, ____: Path) -> list[Path]:
         (folder / name).write_bytes(given[why])
@@ -166,7 +166,7 @@ def test_each_way_that_failed_says_what_opens_it(
     (line,) = fault.evidence.lines
     if why == "no apt":
         assert "Use a Debian host or container" in line
-        monkeypatch.setattr(apt, "here", lambda: True)
+        monkeypatch.setattr(apt, "is_available", lambda: True)
         host_file = HostFile(build_out=tmp_path, debian="http://debian.example")
     elif why == "no archive":
         key = find_text(r"in the host file: (\w+) = 'http://…'", line)
@@ -246,7 +246,7 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
 def test_a_worker_of_another_platform_gets_no_inputs(
     offered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binary, "here", lambda: "hurd-mips")
+    monkeypatch.setattr(binary, "platform_name", lambda: "hurd-mips")
     worker = HostFile(build_out=tmp_path / "worker")
     fault = failing(lambda: supply.lacking(offered, worker), HostError)
     key = find_text(r"'(inputs) = true'", fault.remedy)

@@ -18,7 +18,7 @@ def refused(database: sqlite3.Connection, statement: str) -> sqlite3.Error:
 
 
 def explained(fault: sqlite3.Error, file: Path) -> HostError:
-    found = disk.database_failure(fault, file)
+    found = disk.database_error(fault, file)
     assert found is not None
     return found
 
@@ -70,4 +70,4 @@ def test_a_damaged_database_is_not_the_disks_fault(tmp_path: Path) -> None:
     file = make_file(tmp_path / "state.sqlite", b"no database" * 100)
     with closing(sqlite3.connect(file)) as database:
         fault = refused(database, "SELECT * FROM a")
-    assert disk.database_failure(fault, file) is None
+    assert disk.database_error(fault, file) is None

@@ -157,7 +157,7 @@ def test_a_disk_that_cannot_be_asked_does_not_count_as_full(tmp_path: Path) -> N
 
 
 def test_a_reason_that_has_no_sentence_of_its_own_is_the_systems() -> None:
-    fault = disk.failure(OSError(errno.EPROTO, "Protocol error"), Path("/srv/x"))
+    fault = disk.host_error(OSError(errno.EPROTO, "Protocol error"), Path("/srv/x"))
     assert fault.what == "/srv/x cannot be used: Protocol error"
 
 

@@ -7,7 +7,7 @@ from tests.making import make_file
 from tfwright.documents import filesystem
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import client
-from tfwright.tools.bazel.binary import workspaces
+from tfwright.tools.bazel.binary import workspace_texts
 
 DAMAGED = [
     b"",
@@ -34,7 +34,7 @@ def test_a_damaged_file_of_ours_is_taken_for_a_missing_one(content: bytes, tmp_p
 @pytest.mark.parametrize("depth", [1_000, 200_000])
 def test_deep_brackets_are_an_ordinary_fault(depth: int) -> None:
     with pytest.raises(ValueError, match=r"too deep|Expecting"):
-        json_text.parsed("[" * depth)
+        json_text.parse("[" * depth)
 
 
 def test_neither_a_pipe_nor_a_directory_is_waited_for(tmp_path: Path) -> None:
@@ -69,5 +69,5 @@ def test_the_texts_of_a_bazel_are_read_again_where_they_are_damaged(
     binary = make_file(tmp_path / "bazel", "#!/bin/sh\n")
     (tmp_path / "workspaces.json").write_bytes(content)
     # A script is no archive, and so has none.
-    assert workspaces(binary) == {}
+    assert workspace_texts(binary) == {}
     assert (tmp_path / "workspaces.json").read_text() == "{}"

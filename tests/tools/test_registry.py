@@ -88,7 +88,9 @@ def test_a_damaged_package_is_called_so(clients: Path, tmp_path: Path, damage: s
 def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_own(
     clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apt, "servers", lambda form: [form.replace("$(SITE)", "http://m.example")])
+    monkeypatch.setattr(
+        apt, "host_archives", lambda form: [form.replace("$(SITE)", "http://m.example")]
+    )
     program(
         clients / "apt-get",
         'case "$*" in *update) cat "$(dirname "$APT_CONFIG")/sources.list" '

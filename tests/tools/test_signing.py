@@ -28,7 +28,7 @@ def pair(request: pytest.FixtureRequest, keys: Callable[..., Pair]) -> Pair:
 def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) -> None:
     private, public = pair
     file = make_file(tmp_path / "envelope", signing.sign(b'{"a": 1}', KIND, private))
-    assert signing.verified(file, KIND, public) == (
+    assert signing.verified_payload(file, KIND, public) == (
         b'{"a": 1}',
         signing.signer(private).public_key.keyid,
     )
@@ -38,7 +38,7 @@ def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) 
 def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_path: Path) -> None:
     file = make_file(tmp_path / "envelope", signing.sign(b"{}", KIND, pair[0]))
     with fails(WheelError, "signature") as caught:
-        signing.verified(file, KIND, keys("other")[1])
+        signing.verified_payload(file, KIND, keys("other")[1])
     assert [line.split(":")[0] for line in caught.value.evidence.lines] == [
         "id of the key",
         "signed with",
@@ -52,7 +52,7 @@ def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: s
         json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}),
     )
     with fails(WheelError, "signature"):
-        signing.verified(file, KIND, pair[1])
+        signing.verified_payload(file, KIND, pair[1])
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_no_envelope_is_an_error_and_no_crash(
 ) -> None:
     file = make_file(tmp_path / "envelope", content)
     with pytest.raises(WheelError, match=r"not a DSSE envelope|no valid signature"):
-        signing.verified(file, KIND, keys()[1])
+        signing.verified_payload(file, KIND, keys()[1])
 
 
 def test_a_key_that_only_agrees_on_secrets_cannot_sign(keys: Callable[..., Pair]) -> None:
@@ -87,7 +87,7 @@ def test_the_public_half_cannot_sign_and_the_private_one_is_not_taken_for_it(
     with fails(HostError, "private"):
         signing.signer(public)
     with fails(HostError, "verify", "-in", private, "-pubout"):
-        signing.verified(tmp_path, KIND, private)
+        signing.verified_payload(tmp_path, KIND, private)
 
 
 @pytest.mark.parametrize("name", ["absent.pem", "."])

@@ -48,7 +48,7 @@ def test_a_table_that_is_not_there_is_an_error(path: Path) -> None:
 
 
 def test_a_key_goes_with_the_comment_behind_it(path: Path) -> None:
-    toml_editing.without_key(path, ("a", "x"))
+    toml_editing.remove_key(path, ("a", "x"))
     assert path.read_text("utf-8") == TEXT.replace("x = 1  # one\n", "")
 
 

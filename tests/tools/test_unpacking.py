@@ -335,5 +335,5 @@ def test_a_tar_that_would_never_be_read_to_its_end_is_refused(
     with ending():
         unpacking.unpack(archive, into)
     # The other readers seek in the file.
-    with ending(), unpacking.reading("a"), unpacking.Tar.open(archive) as tar:
+    with ending(), unpacking.as_supply_error("a"), unpacking.Tar.open(archive) as tar:
         list(unpacking.members(tar))

@@ -206,8 +206,8 @@ def test_a_folder_of_the_tree_stands_in_for_an_archive_that_others_declare(
 def test_an_archive_of_which_several_rules_want_files_is_unpacked_once(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outer, contents = tarred(tmp_path / "outer.tar.gz"), Mock(wraps=unpacking.contents)
-    monkeypatch.setattr(unpacking, "contents", contents)
+    outer, contents = tarred(tmp_path / "outer.tar.gz"), Mock(wraps=unpacking.plain_files)
+    monkeypatch.setattr(unpacking, "plain_files", contents)
     found = tree(files.sha256(outer))
     # The file is loaded, and a function of it is called.
     assert len(found.references) > 1

@@ -130,7 +130,7 @@ def test_an_unfinished_download_goes_with_the_need_for_it(vault: Vault) -> None:
 def test_a_bazel_that_a_recipe_pins_stays_and_another_goes(vault: Vault, tmp_path: Path) -> None:
     for version in ("0.26.1", "0.14.0"):
         (tmp_path / version).write_text(version, "utf-8")
-        binary = bazel.put(
+        binary = bazel.add_to_store(
             tmp_path / version, version, "linux-x86_64", vault.build_out / "vault", "a test"
         ).path
         aged(binary.with_name("about.json"))
@@ -143,7 +143,7 @@ def test_what_a_bundle_brought_stays_with_its_recipe_alone(vault: Vault, tmp_pat
     for owner in ("small", "stranger"):
         (tmp_path / "bazel").write_text(owner, "utf-8")
         store = vault.build_out / "vault/bundles" / owner
-        made = bazel.put(tmp_path / "bazel", "0.26.1", "linux-x86_64", store, "a test")
+        made = bazel.add_to_store(tmp_path / "bazel", "0.26.1", "linux-x86_64", store, "a test")
         aged(made.path.with_name("about.json"))
         brought[owner] = aged(made.path)
     assert vault.taken() == ["0.26.1 for linux-x86_64"]

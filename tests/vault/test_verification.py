@@ -128,12 +128,14 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
     build_out: Path, tmp_path: Path, content: str
 ) -> None:
     found = make_file(tmp_path / "found", "a Bazel")
-    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
+    kept = bazels.add_to_store(
+        found, "0.26.1", bazels.platform_name(), build_out / "vault", "a test"
+    )
     kept.path.with_name("about.json").write_text(content, "utf-8")
-    assert bazels.stored("0.26.1", {}, (build_out / "vault",)) is None
+    assert bazels.find_stored("0.26.1", {}, (build_out / "vault",)) is None
     usage.take_inventory(build_out, [])
-    bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
-    assert bazels.stored("0.26.1", {}, (build_out / "vault",)) == kept
+    bazels.add_to_store(found, "0.26.1", bazels.platform_name(), build_out / "vault", "a test")
+    assert bazels.find_stored("0.26.1", {}, (build_out / "vault",)) == kept
 
 
 def test_unused_files_are_removed_from_a_full_disk(build_out: Path) -> None:

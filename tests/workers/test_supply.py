@@ -100,7 +100,7 @@ def laid_out(
     manifest = Manifest(
         tfwright="0",
         recipe=recipe.name,
-        platform=binary.here(),
+        platform=binary.platform_name(),
         python="3.11",
         bazel=recipe.bazel.version,
         members=tuple(dict(contents)),

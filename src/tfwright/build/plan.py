@@ -51,7 +51,7 @@ def other_bazel(job: RecipeJob) -> Iterator[str]:
         f"This host builds with Bazel {version}{series} in place of the pinned {job.pinned_bazel}: "
         "the tree may use rules and flags that it does not have, and the wheel has another digest."
     )
-    stored = bazels.stored(version, {}, job.places.stores)
+    stored = bazels.find_stored(version, {}, job.places.stores)
     known = bazel_client.known_options(stored.path).build if stored else {}
     words = configurations.flags_in_force(configurations.read_bazelrc(job.places.tree), ())
     flags = dict.fromkeys(re.findall(r"^--([\w]+)", "\n".join(words), re.MULTILINE))

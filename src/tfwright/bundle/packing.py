@@ -76,7 +76,7 @@ def pack(
             f"Whether the build needs them, 'invoke lock --recipe {job.argument}' finds out"
         )
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
-    with files.scratch(job.places.own, "bundle-") as scratch:
+    with files.scratch_directory(job.places.own, "bundle-") as scratch:
         found = [
             *_document_members(job, document, scratch),
             *input_members(job, inputs, scratch, with_toolkit=with_toolkit),
@@ -105,7 +105,7 @@ def manifest_of(
         tfwright=__version__,
         recipe=job.recipe.name,
         # Bazel's binary and tfwright's own packages run on this platform only.
-        platform=binary.here(),
+        platform=binary.platform_name(),
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,

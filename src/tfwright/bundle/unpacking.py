@@ -168,7 +168,7 @@ class Arrival:
             image.put(blobs, pinned.digest, vault)
         manifest = self.manifest
         for path in self.files_of("bazel").values():
-            binary.put(path, manifest.bazel, manifest.platform, store, "a bundle")
+            binary.add_to_store(path, manifest.bazel, manifest.platform, store, "a bundle")
         brought = self.files_of("package").items()
         packages.keep({path: (member.name, member.sha256) for member, path in brought}, store)
         # Where a build makes Bazel's git look for the commits that rules clone.

@@ -109,7 +109,7 @@ def _check_coverage() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "coverage.json")
         run_tool("coverage", "json", "--quiet", "-o", str(report))
-        measured = json_text.parsed(report.read_bytes())
+        measured = json_text.parse(report.read_bytes())
     project = toml.values_of(ROOT / "pyproject.toml")
     reasons = project["tool"]["tfwright"]["uncovered"]
     findings = tuple(shortfalls(measured["files"], reasons))

@@ -8,7 +8,7 @@ from tfwright import __version__
 from tfwright.errors import Evidence
 from tfwright.terminal import text
 from tfwright.tools import files
-from tfwright.tools.redaction import redacted
+from tfwright.tools.redaction import redact_text
 
 if TYPE_CHECKING:
     from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
@@ -93,7 +93,7 @@ def issue_text(excerpt: "Excerpt", log: str) -> str:
         f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, "
         + " ".join(platform.libc_ver()),
     ]
-    return redacted("\n\n".join(parts)) + "\n"
+    return redact_text("\n\n".join(parts)) + "\n"
 
 
 def tell_cause(evidence: Evidence) -> None:

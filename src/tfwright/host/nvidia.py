@@ -84,7 +84,7 @@ def cuda(place: Place, toolkit: Path) -> list[Seen]:
     # Newer CUDAs have version.json instead of version.txt; nvcc and cuda.h are in all.
     manifest = place.read(toolkit / "version.json")
     try:
-        listed = Seen(str(json_text.parsed(manifest.value)["cuda"]["version"]), manifest.by)
+        listed = Seen(str(json_text.parse(manifest.value)["cuda"]["version"]), manifest.by)
     except (ValueError, KeyError, TypeError):
         listed = NOTHING
     named = place.read(toolkit / "version.txt").find(r"CUDA Version ([\d.]+)")

@@ -85,7 +85,7 @@ def refresh(
     moment = (now or dt.datetime.now(dt.UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     place = folder / packages
     place.mkdir(parents=True, exist_ok=True)
-    with batches.below(folder) as batch:
+    with batches.file_batch(folder) as batch:
         # Those in a folder of their own are served as never changing, also to later clients.
         scan = _Scan(place, Catalog.read(place), replace=not packages)
         found = list(scan.wheels(notes or {}, moment, batch))

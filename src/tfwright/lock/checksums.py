@@ -184,7 +184,7 @@ def _download_packages(
     # apt writes a colon as %3a in the names of files.
     keys = {unquote(name): key for name, key in names.items()}
     pins = dict.fromkeys(names, PLACEHOLDER)
-    with files.scratch(store.root, ".learning-") as scratch:
+    with files.scratch_directory(store.root, ".learning-") as scratch:
         brought = supplier.download_packages(cast("Way", way), table, pins, scratch)
         return {
             keys[unquote(path.name)]: learning.keep_file(path, str(way), store)

@@ -179,6 +179,6 @@ def _lock_requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequi
         )
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
     pins = [line.partition(" --hash")[0] for line in wanted]
-    with containers.stage_container(job, "fetch"), files.scratch() as folder:
+    with containers.stage_container(job, "fetch"), files.scratch_directory() as folder:
         packages.bring(inputs.python, pins, folder, job.log("lock-python"))
         return locking.requirements(wanted, folder)

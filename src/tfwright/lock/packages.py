@@ -217,8 +217,13 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     bazel, host = job.recipe.bazel, job.recipe.host
     # A recipe for another platform is never built by the Bazel of this one, and the checksum of
     # what this host has in place of the pinned version is not that version's.
-    elsewhere = bazels.here(host.system, host.machine) != bazels.here()
-    if elsewhere or job.pinned_bazel or bazels.here() in bazel.sha256 or not path.is_file():
+    elsewhere = bazels.platform_name(host.system, host.machine) != bazels.platform_name()
+    if (
+        elsewhere
+        or job.pinned_bazel
+        or bazels.platform_name() in bazel.sha256
+        or not path.is_file()
+    ):
         return ""
     # No checksum is expected yet: this download is the one that sets it.
     given = job.host_file.bazel(bazel.version)
@@ -226,10 +231,10 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     binary = bazels.obtain(
         bazel.version, {}, job.places.stores, given=given, offline=job.offline, note=note
     )
-    key = ("sha256", bazels.here())
+    key = ("sha256", bazels.platform_name())
     why = f"from {binary.origin}, when it was pinned"
     toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
-    return f"{bazels.here()} {binary.sha256}"
+    return f"{bazels.platform_name()} {binary.sha256}"
 
 
 def remove_open(values: dict[str, Any]) -> None:

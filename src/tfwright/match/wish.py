@@ -260,7 +260,7 @@ def of_report(path: Path, **asked: str) -> Wish:
     What is asked for besides wins. Raises RecipeError for a file that is no such report.
     """
     try:
-        report = json_text.parsed(path.read_bytes())
+        report = json_text.parse(path.read_bytes())
         seen: dict[str, str] = {}
         for fact in report["facts"]:
             # The first GPU counts, as on this host.

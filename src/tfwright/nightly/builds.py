@@ -165,7 +165,7 @@ class NightlyBuild(_Frozen):
         # Not its names, which lead to files, nor what decides whether it is built again.
         names = "recipe source changed commits broken smoke differences host unpublished"
         texts = self.model_dump(include=set(names.split()))
-        shown = _each_text(texts, redaction.redacted)
+        shown = _each_text(texts, redaction.redact_text)
         if self.broken and self.broken.log:
             shown["broken"]["log"] = self.broken.log
         return self.model_validate({**self.model_dump(), **shown})
@@ -308,9 +308,9 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> None:
     inputs = work / INPUTS
     for path in [path for path in work.rglob("*") if path.is_file()]:
         if inputs not in path.parents and not (build.wheel and path.name.startswith(build.wheel)):
-            redaction.redact(path)
+            redaction.redact_file(path)
     # `invoke bisect` builds from them again, so that not a byte of them can change.
-    if any(redaction.reveals(path) for path in inputs.rglob("*") if path.is_file()):
+    if any(redaction.has_secrets(path) for path in inputs.rglob("*") if path.is_file()):
         private = home.parent.parent / PRIVATE / build.id
         files.remove(private)
         private.mkdir(parents=True, mode=0o700)
@@ -363,4 +363,4 @@ def read_inputs(build: Path) -> KeptInputs | None:
         return None
     # Its own patches come first: those of the checkout may be others by now.
     own = recipe.changed(source=recipe.source.located(folder))
-    return KeptInputs(own, files.existing(folder / LOCK))
+    return KeptInputs(own, files.path_or_none(folder / LOCK))

@@ -38,7 +38,7 @@ from tfwright.printable import CUT, first_few, first_of, shell_word
 from tfwright.tools import json_text, mail
 from tfwright.tools.http.client import post_json
 from tfwright.tools.process import pipes
-from tfwright.tools.redaction import redacted
+from tfwright.tools.redaction import redact_text
 
 MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
@@ -158,7 +158,7 @@ class Book:
             if last and build.id == last.build and build.good:
                 notice = of_wheel(self.nightly, build)
                 earlier = threads.get(notice.thread)
-                if not (earlier and earlier.subject == redacted(notice.subject)):
+                if not (earlier and earlier.subject == redact_text(notice.subject)):
                     yield notice
 
     def raise_cut_off(self, last: PastNight) -> None:
@@ -206,7 +206,7 @@ class Book:
         now = self.now.isoformat()
         with self.state.database as transaction:
             for notice in changes:
-                subject, text = redacted(notice.subject), redacted(notice.text)
+                subject, text = redact_text(notice.subject), redact_text(notice.text)
                 text = text if len(text) <= LONGEST else f"{text[: LONGEST - 2]}{CUT}\n"
                 body = json.dumps(asdict(replace(notice, subject=subject, text=text)))
                 # Two tables may name one address: the second takes what the first could not send.
@@ -261,7 +261,7 @@ class Book:
 @sound_rows()
 def read(body: str) -> Notice:
     """Return a notice as it was kept."""
-    return Notice(**json_text.parsed(body))
+    return Notice(**json_text.parse(body))
 
 
 def _open_threads(threads: Mapping[str, Notice]) -> dict[str, Notice]:

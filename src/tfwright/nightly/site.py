@@ -25,7 +25,7 @@ from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, pipes
-from tfwright.tools.redaction import redacted
+from tfwright.tools.redaction import redact_text
 
 LOCK = "publishing"
 """One process at a time makes the site."""
@@ -50,7 +50,8 @@ def publish(
         _link_wheels(site, kept)
         withdrawn = yanked_wheels(nightly.directory)
         statuses = {
-            name: (table.status, redacted(table.reason)) for name, table in nightly.projects.items()
+            name: (table.status, redact_text(table.reason))
+            for name, table in nightly.projects.items()
         }
         update = write.refresh(site, _wheel_notes(kept, withdrawn, state), now, statuses=statuses)
         if pages and nightly.pages:
@@ -101,7 +102,7 @@ def publishing(directory: Path) -> AbstractContextManager[None]:
 def _write_pointers(site: Path, pointers: Mapping[str, Mapping[str, KeptBuild]]) -> None:
     """Write each pointer, and remove those that name nothing any more, as after a yank."""
     left = set(site.glob(f"{POINTERS}/*/*.json"))
-    with batches.below(site) as batch:
+    with batches.file_batch(site) as batch:
         for target, own in pointers.items():
             for name, build in own.items():
                 content = {
@@ -146,7 +147,7 @@ def yanked_wheels(directory: Path) -> dict[str, str]:
             f"{file} cannot be used: {faults.first_line(fault)}",
             remedy="Correct the file, or delete it to take back every yank.",
         ) from fault
-    return {name: redacted(reason) for name, reason in found.items()}
+    return {name: redact_text(reason) for name, reason in found.items()}
 
 
 def yank(directory: Path, filename: str, reason: str | None) -> None:

@@ -18,7 +18,7 @@ from tfwright.errors import FullDiskError, HostError
 from tfwright.nightly.builds import NightlyBuild, Result, Verdict
 from tfwright.printable import printable_lines
 from tfwright.tools import disk, json_text
-from tfwright.tools.redaction import redacted
+from tfwright.tools.redaction import redact_text
 
 FILE = "state.sqlite"
 LOCK = "lock"
@@ -61,7 +61,7 @@ select target, night, started as "started [moment]", verdict, build, detail from
 sqlite3.register_converter("moment", lambda text: dt.datetime.fromisoformat(text.decode()))
 sqlite3.register_converter("day", lambda text: dt.date.fromisoformat(text.decode()))
 sqlite3.register_converter("flag", lambda text: text == b"1")
-sqlite3.register_converter("pairs", lambda text: tuple(map(tuple, json_text.parsed(text))))
+sqlite3.register_converter("pairs", lambda text: tuple(map(tuple, json_text.parse(text))))
 Row = TypeVar("Row")
 
 
@@ -225,7 +225,7 @@ class State:
         self, night: int, verdict: Verdict, *targets: str, build: str = "", detail: str = ""
     ) -> None:
         """Keep one night's verdict on targets; a second run of the night replaces it."""
-        row = (night, verdict, build, printable_lines(redacted(detail)))
+        row = (night, verdict, build, printable_lines(redact_text(detail)))
         # A transaction for each of them would wait for the disk: see `synchronous` below.
         with self.database as transaction:
             transaction.executemany(
@@ -333,7 +333,7 @@ class State:
 
     def check(self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str) -> None:
         """Keep that something was checked without a build."""
-        values = (target, kind, stamp(now), passed, redacted(detail))
+        values = (target, kind, stamp(now), passed, redact_text(detail))
         self.write("insert or replace into checked values (?, ?, ?, ?, ?)", *values)
 
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:
@@ -413,7 +413,7 @@ def _open_database(file: Path, *, create: bool) -> Iterator[State]:
             database.executescript(SCHEMA)
             yield State(database)
     except sqlite3.DatabaseError as fault:
-        raise disk.database_failure(fault, file) or HostError(
+        raise disk.database_error(fault, file) or HostError(
             f"The build host's state cannot be used: {fault}",
             remedy=f"Move {file} away; the next night reads the builds that are there.",
         ) from fault

@@ -130,7 +130,7 @@ def job_of(
         recipe=found,
         host_file=host_file.of(found),
         listener=listener,
-        locked=files.existing(lock_of(target)),
+        locked=files.path_or_none(lock_of(target)),
     )
 
 

@@ -84,7 +84,7 @@ def _changed_files(
     yield metadata, b"\n".join(lines) + blank + body
     bill = f"{info}/{build_record.BILL_NAME}"
     if bill in wheel.namelist():
-        page = json_text.parsed(wheel.read(bill))
+        page = json_text.parse(wheel.read(bill))
         subject = page.get("metadata", {}).get("component", {})
         if subject.get("version") == old:
             subject["version"] = version

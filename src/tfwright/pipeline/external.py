@@ -17,7 +17,7 @@ from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree, Readings
 from tfwright.tools import files, json_text, trees
-from tfwright.tools.bazel.binary import here, release, workspaces
+from tfwright.tools.bazel.binary import platform_name, release_url, workspace_texts
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
@@ -137,7 +137,7 @@ class ExternalRules:
         if self.programs is None or patched_tree.WORKSPACE not in self.starts:
             return found
         # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
-        texts = workspaces(self.programs.bazel.path)
+        texts = workspace_texts(self.programs.bazel.path)
         of_bazel = readings.read_once(
             ["Bazel", texts], lambda: repositories.read_bazel(texts), Rules
         )
@@ -240,8 +240,10 @@ class ExternalRules:
         if self.programs:
             stored = self.programs.bazel
             # The official address, also where a mirror gave the file: a lock holds for every host.
-            binaries[here()] = LockedBinary(
-                url=release(bazel.version), sha256=stored.sha256, size=stored.path.stat().st_size
+            binaries[platform_name()] = LockedBinary(
+                url=release_url(bazel.version),
+                sha256=stored.sha256,
+                size=stored.path.stat().st_size,
             )
         # The tree as well: the commit's id changes when history is rewritten, the content need not.
         tree = GitRepository(self.repository).tree_of(source.commit)

@@ -179,7 +179,7 @@ class RecipeJob(Job):
         `recipe.read`, and `options` are fields of the job. Raises RecipeError.
         """
         # A lock belongs to the file, so a recipe that is given by its path has its own, too.
-        locked = files.existing(find(named).with_suffix(".lock"))
+        locked = files.path_or_none(find(named).with_suffix(".lock"))
         recipe = read(named, complete)
         if other := settings.bazel_instead_of(recipe.bazel.version):
             options["pinned_bazel"] = recipe.bazel.version

@@ -62,7 +62,7 @@ class Substitutes:
                 toml_editing.put_section(path, (*table, name), text)
                 return
         # Written inline, as one line of another table: it makes room for a table of its own.
-        toml_editing.without_key(self.recipe, (*SUBSTITUTES, name))
+        toml_editing.remove_key(self.recipe, (*SUBSTITUTES, name))
         if lines:
             path, table = self.tables()[-1]
             before = path.read_text("utf-8").rstrip("\n")
@@ -73,7 +73,7 @@ class Substitutes:
         for path, table in self.tables():
             with suppress(KeyError):
                 text = path.read_text("utf-8")
-                start, end = toml_editing.section(text, (*table, name))
+                start, end = toml_editing.find_section(text, (*table, name))
                 lines = text[start:end]
                 for old, new in changes.items():
                     lines = lines.replace(old, new)
@@ -83,7 +83,7 @@ class Substitutes:
         """Name the patches of a substitute that is still there."""
         for path, table in self.tables():
             with suppress(KeyError):
-                toml_editing.section(path.read_text("utf-8"), (*table, name))
+                toml_editing.find_section(path.read_text("utf-8"), (*table, name))
                 toml_editing.put(path, (*table, name, "patches"), patches)
 
 
@@ -195,7 +195,7 @@ def _table_lines(path: Path, recipe: Recipe, name: str) -> str:
     for file, table in [(path, SUBSTITUTES), *((doc, SUBSTITUTES[1:]) for doc in recipe.documents)]:
         text = file.read_text("utf-8")
         with suppress(KeyError):
-            start, end = toml_editing.section(text, (*table, name))
+            start, end = toml_editing.find_section(text, (*table, name))
             return text[start:end].partition("\n")[2]
     return ""
 

@@ -264,7 +264,7 @@ class _Porting:
             new = new_pins.DerivedPin("bazel.version", next(newer, copies[-1]), why)
         toml_editing.put(self.path, ("bazel", "version"), new.value, new.reason)
         # The checksum is that of the other Bazel.
-        toml_editing.without_key(self.path, ("bazel", "sha256"))
+        toml_editing.remove_key(self.path, ("bazel", "sha256"))
         says = f"{version} does not fit; the recipe has {new.value} now ({new.reason}). "
         says += f"Pin its checksum: invoke pin --recipe {recipe.argument}"
         return PortedPin("tool", "Bazel", "look", says)
@@ -338,8 +338,8 @@ class _Porting:
         job = self.new.job
         return bool(
             job.host_file.bazel(version)
-            or binary.stored(version, {}, job.places.stores)
-            or (not job.offline and client.ask(binary.release(version)).there)
+            or binary.find_stored(version, {}, job.places.stores)
+            or (not job.offline and client.ask(binary.release_url(version)).there)
         )
 
     def _judge_answers(self) -> Iterator[PortedPin]:
@@ -350,7 +350,7 @@ class _Porting:
             name, answer = fault.variable, recipe.configure.answers.get(fault.variable, False)
             if "does not ask" in fault.what and (fault.now or not answer):
                 # "No" to a question that is gone decides nothing; to one of another name, the same.
-                toml_editing.without_key(self.path, ("configure", "answers", name))
+                toml_editing.remove_key(self.path, ("configure", "answers", name))
                 if name in recipe.configure.no:
                     toml_editing.replace_item(self.path, ("configure", "no"), name, fault.now)
                 elif fault.now:
@@ -524,7 +524,7 @@ class _Porting:
 
     def _remove_build_packages(self) -> None:
         """Remove the packages of the build, those that `invoke pin` resolved included."""
-        toml_editing.without_key(self.path, ("host", "requirements"))
+        toml_editing.remove_key(self.path, ("host", "requirements"))
         values = recipe_values(self.path)
         for place in (file for file in self.made if file.suffix == PINS):
             pins = load(place, PinsFile)

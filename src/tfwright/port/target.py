@@ -136,7 +136,7 @@ def write_keys(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPi
     toml_editing.put(path, ("source", "branch"), target.branch)
     # These must not stay those of the old tree.
     for key in ("release", "version"):
-        toml_editing.without_key(path, ("source", key))
+        toml_editing.remove_key(path, ("source", key))
     if not old.source.own_interface:
         # A branch such as r1.15.5+nv22.12 says its version itself.
         if target.exact and target.branch != target.name:
@@ -154,11 +154,11 @@ def write_keys(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPi
     # The recipe would not load, and nothing of it could be judged.
     first, last = SEPARATE_NCCL
     if old.nccl.rebuild and not first <= release <= last:
-        toml_editing.without_key(path, ("nccl",))
+        toml_editing.remove_key(path, ("nccl",))
         says = f"removed; TensorFlow {release} has no separate _nccl_ops.so"
         yield PortedPin("tool", "nccl.rebuild", "look", says)
     if old.package.project_name and release < NAMED_SINCE:
-        toml_editing.without_key(path, ("package", "project_name"))
+        toml_editing.remove_key(path, ("package", "project_name"))
         says = f"removed; build_pip_package of TensorFlow {release} does not take a name"
         yield PortedPin("tool", "package.project_name", "look", says)
 

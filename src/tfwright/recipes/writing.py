@@ -357,7 +357,7 @@ class _Draft:
             },
             # A JSON string is a TOML string.
             "toml": json.dumps,
-            "listed": toml_editing.listed,
+            "listed": toml_editing.format_list,
             "no": [name for name, answer in self.answers.items() if answer == "false"],
             "schema": schemas.line_in(self.folder),
             "summary": f"TensorFlow {self.wanted} {kind}for {system}",

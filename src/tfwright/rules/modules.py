@@ -146,5 +146,5 @@ def json_object(text: str | bytes) -> dict[str, Any]:
     """Return what an object in JSON holds; nothing where it cannot be read."""
     read: object = None
     with suppress(ValueError):
-        read = json_text.parsed(text)
+        read = json_text.parse(text)
     return read if isinstance(read, dict) else {}

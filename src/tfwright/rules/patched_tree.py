@@ -300,7 +300,7 @@ class Readings:
             said, _, text = files.text(path, "strict").partition("\n")
             # The first line is a digest of the rest: a reading that was cut could miss a download.
             if said == json_text.digest(text):
-                return model.validate_python(json_text.parsed(text))
+                return model.validate_python(json_text.parse(text))
         found = read()
         if found is not None:
             text = json.dumps(model.dump_python(found))

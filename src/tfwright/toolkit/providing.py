@@ -157,7 +157,7 @@ class Installer:
         root = self._root(kind)
         directory = archive.is_dir()
         digest = "" if directory else self._verified_digest(given)
-        with files.scratch(root.parent, ".unpacking-") as scratch:
+        with files.scratch_directory(root.parent, ".unpacking-") as scratch:
             made = scratch / "made"
             if directory:
                 made.mkdir()
@@ -191,7 +191,7 @@ class Installer:
         """Obtain and unpack the packages that the recipe pins for a part."""
         title = f"{kind.title} {kind.pinned_version(self.recipe)}"
         obtained = self.supplier.obtain(title, table)
-        with files.scratch(root.parent, ".unpacking-") as scratch:
+        with files.scratch_directory(root.parent, ".unpacking-") as scratch:
             # The packages are needed for this refusal, too: the licence's text is in them.
             if table.licence and not self.licence_accepted:
                 # All packages of a part hold the same text; the largest takes minutes to read.

@@ -85,7 +85,7 @@ class Supplier:
                 why = "; ".join(f"{each.source}: {each.why}" for each in missing.attempts)
                 raise SupplyError(f"the download failed: {why}", remedy="Check the network.")
             return
-        with files.scratch(self.store.root, ".toolkit-") as folder:
+        with files.scratch_directory(self.store.root, ".toolkit-") as folder:
             for path in self.download_packages(way, part, lacking, folder):
                 # apt and pip may choose another name for a file; only its checksum identifies it.
                 digest = files.sha256(path)
@@ -115,9 +115,9 @@ class Supplier:
             # pip would run the setup.py of a source package to learn what it is.
             options = ("--only-binary=:all:", *pinned)
             return packages.bring(Path(sys.executable), options, folder, self.log)
-        if part.debian is None or not apt.here():
+        if part.debian is None or not apt.is_available():
             raise SupplyError("this host has no apt", remedy="Use a Debian host or container.")
-        address = self.host_file.debian or apt.address()
+        address = self.host_file.debian or apt.host_archive_url()
         if not address:
             raise SupplyError(
                 "apt knows no Debian archive",

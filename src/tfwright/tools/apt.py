@@ -27,12 +27,12 @@ APT::Sandbox::User "root";
 """A world of its own: the host's packages, sources and caches are neither read nor changed."""
 
 
-def here() -> bool:
+def is_available() -> bool:
     """Say whether this host has apt."""
     return shutil.which("apt-get") is not None
 
 
-def servers(form: str) -> list[str]:
+def host_archives(form: str) -> list[str]:
     """Return the archives that this host itself uses, each once, as a text in apt's own form.
 
     None without apt.
@@ -42,13 +42,17 @@ def servers(form: str) -> list[str]:
     return list(dict.fromkeys(runner.answer(Command.of_system(*argv, here=True)).splitlines()))
 
 
-def address() -> str:
+def host_archive_url() -> str:
     """Return the address of the Debian archive that this host itself uses; empty if none."""
-    found = (line for line in servers("$(SITE)") if re.fullmatch(r"https?://\S+/debian/?", line))
+    found = (
+        line for line in host_archives("$(SITE)") if re.fullmatch(r"https?://\S+/debian/?", line)
+    )
     return next(found, "")
 
 
-def world(scratch: Path, sources: str, architecture: str = "amd64") -> dict[str, str]:
+def isolated_environment(
+    scratch: Path, sources: str, architecture: str = "amd64"
+) -> dict[str, str]:
     """Make a world of its own for apt, which knows these sources; return the environment for it."""
     # apt does not start without its "partial" directories.
     for folder in ("state/lists/partial", "cache/archives/partial"):
@@ -73,7 +77,7 @@ def download(names: Iterable[str], address: str, suite: str, into: Path, log: Pa
     # Packages for "all" do not say which index has to be read: each lists them.
     architectures = (architecture for *_, architecture in wanted if architecture != "all")
     sources = _SOURCES.format(address=address, suite=suite)
-    env = world(scratch, sources, next(architectures, "amd64"))
+    env = isolated_environment(scratch, sources, next(architectures, "amd64"))
     (scratch / "got").mkdir(exist_ok=True)
     # apt writes the colon of a version's epoch as %3a.
     pins = [f"{name}={unquote(version)}" for name, version, _ in wanted]

@@ -48,7 +48,7 @@ class FileBatch:
 
 
 @contextmanager
-def below(folder: Path) -> Iterator[FileBatch]:
+def file_batch(folder: Path) -> Iterator[FileBatch]:
     """Give a batch for files below `folder`; what it has not placed at the end is removed.
 
     The caller holds a lock: what another batch of this folder left is waste of a killed one.

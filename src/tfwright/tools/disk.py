@@ -90,7 +90,7 @@ def is_limit(fault: OSError) -> bool:
     return fault.errno in LIMITS
 
 
-def failure(fault: OSError, path: Path | None = None) -> HostError:
+def host_error(fault: OSError, path: Path | None = None) -> HostError:
     """Return the error for a file that the system did not let us read or write."""
     # write() and close() raise without a name: only open() knows which file it was.
     named = path or fault.filename2 or fault.filename
@@ -126,16 +126,16 @@ def as_host_error(path: Path | None = None) -> Iterator[None]:
         # Any other OSError is a bug of ours, and must be shown as one.
         if path is None and fault.errno not in FULL | REFUSED.keys() | LIMITS.keys():
             raise
-        raise failure(fault, path) from fault
+        raise host_error(fault, path) from fault
     except MemoryError as fault:
-        raise failure(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))) from fault
+        raise host_error(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))) from fault
 
 
 _SQLITE_REFUSED = {10: errno.EIO, 8: errno.EACCES, 14: errno.EACCES, 3: errno.EACCES}
 """The system's number for SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN and SQLITE_PERM."""
 
 
-def database_failure(fault: "sqlite3.Error", file: Path) -> HostError | None:
+def database_error(fault: "sqlite3.Error", file: Path) -> HostError | None:
     """Return the error for a database that the disk or another process refuses.
 
     None if neither is at fault, so that the file itself may be damaged: it must not be thrown away
@@ -157,4 +157,4 @@ def database_failure(fault: "sqlite3.Error", file: Path) -> HostError | None:
     # A disk without room for SQLite's own files reads as one that refuses.
     if is_full(file.parent):
         return FullDiskError(f"{file} cannot be written", place=file)
-    return failure(OSError(_SQLITE_REFUSED[code], str(fault), str(file)))
+    return host_error(OSError(_SQLITE_REFUSED[code], str(fault), str(file)))

@@ -27,7 +27,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def existing(path: Path) -> Path | None:
+def path_or_none(path: Path) -> Path | None:
     """Return the path of a file; None if the file does not exist."""
     return path if path.is_file() else None
 
@@ -127,7 +127,7 @@ def check_writable(what: str, folder: Path) -> None:
 
 
 @contextmanager
-def scratch(within: Path | None = None, prefix: str = "tfwright-") -> Iterator[Path]:
+def scratch_directory(within: Path | None = None, prefix: str = "tfwright-") -> Iterator[Path]:
     """Give an empty directory, within another one or in /tmp; it is removed at the end."""
     if within:
         within.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ LARGEST = 64 * 2**20
 """Bytes of a file that `load_object` reads; the largest of ours have some."""
 
 
-def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
+def parse(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
     """Return a JSON value. Raises ValueError and nothing else, whatever the content is.
 
     Every number in it is one that a float holds.
@@ -55,7 +55,7 @@ def load_object(path: Path) -> dict[str, Any]:
     """Return what an object in a file of ours holds; nothing where it is missing or damaged."""
     try:
         with filesystem.open_file(path) as stream:
-            found = parsed(stream.read(LARGEST))
+            found = parse(stream.read(LARGEST))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,8 +1,8 @@
 """What strangers may read: text without secrets, tokens, and paths that name a person or a host.
 
-Every text that leaves the build host goes through `redacted`: pages, feed, JSON, notices, reports,
-raw logs. A token is known by its form or by the name in front of it. No rule can know a secret
-that has neither.
+Every text that leaves the build host goes through `redact_text`: pages, feed, JSON, notices,
+reports, raw logs. A token is known by its form or by the name in front of it. No rule can know a
+secret that has neither.
 """
 
 import gzip
@@ -106,7 +106,7 @@ _CLUES = str.split(
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""
 
 
-def redacted(text: str) -> str:
+def redact_text(text: str) -> str:
     """Return text without what identifies a person or opens a door."""
     # A recipe's and a patch's path says which one it is; where the checkout lies says nothing.
     text = filesystem.without_home(text.replace(f"{ROOT}/", ""))
@@ -122,44 +122,44 @@ def redacted(text: str) -> str:
     return re.sub(rf"\b{re.escape(user)}\b", "user", text)
 
 
-def redacted_lines(lines: Iterable[str]) -> Iterator[str]:
+def redact_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines of one text without secrets; each line of a private key is hidden."""
     inside = False
     for line in lines:
         begins = BEGIN_KEY.search(line) is not None
         end = line[len(line.rstrip("\r\n")) :]
         plain = ANSI.sub("", line)
-        shown = HIDDEN + end if inside and not begins else redacted(plain)
+        shown = HIDDEN + end if inside and not begins else redact_text(plain)
         yield line if shown == plain else shown
         inside = (inside or begins) and not END_KEY.search(line)
 
 
-def redact(path: Path) -> None:
+def redact_file(path: Path) -> None:
     """Take secrets out of a file of text, packed or not; one that holds none keeps its bytes."""
-    if not reveals(path):
+    if not has_secrets(path):
         return
     packed = path.suffix == ".gz"
-    with files.replacing(path) as temporary, _opened(temporary, "wt", packed=packed) as stream:
-        stream.writelines(new for _, new in _pairs(path))
+    with files.replacing(path) as temporary, _open_text(temporary, "wt", packed=packed) as stream:
+        stream.writelines(new for _, new in _redacted_pairs(path))
 
 
-def reveals(path: Path) -> bool:
+def has_secrets(path: Path) -> bool:
     """Say whether a file of text, packed or not, holds what strangers may not read."""
-    return any(old != new for old, new in _pairs(path))
+    return any(old != new for old, new in _redacted_pairs(path))
 
 
-def _pairs(path: Path) -> Iterator[tuple[str, str]]:
+def _redacted_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each line of a file, and what may be read of it."""
     packed = path.suffix == ".gz"
     with (
         suppress(EOFError, gzip.BadGzipFile, zlib.error),
-        _opened(path, "rt", packed=packed) as one,
-        _opened(path, "rt", packed=packed) as two,
+        _open_text(path, "rt", packed=packed) as one,
+        _open_text(path, "rt", packed=packed) as two,
     ):
-        yield from zip(one, redacted_lines(two), strict=False)
+        yield from zip(one, redact_lines(two), strict=False)
 
 
-def _opened(path: Path, mode: str, *, packed: bool) -> IO[str]:
+def _open_text(path: Path, mode: str, *, packed: bool) -> IO[str]:
     opened = gzip.open if packed else open
     # Whatever is not UTF-8 is written as it was read.
     stream = opened(path, mode, encoding="utf-8", errors="surrogateescape", newline="\n")

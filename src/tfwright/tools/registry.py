@@ -58,8 +58,8 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
     Raises SupplyError if the client is not installed, the package is not there, or has no such
     file.
     """
-    bring = {"npm": _npm, "pypi": _pypi, "deb": _deb}[package.kind]
-    with files.scratch() as folder:
+    bring = {"npm": _download_npm, "pypi": _download_pypi, "deb": _download_deb}[package.kind]
+    with files.scratch_directory() as folder:
         try:
             brought = bring(package, folder)
         except (ToolError, UnstartableError) as fault:
@@ -78,8 +78,8 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
         if (brought / member).is_file():
             shutil.copyfile(brought / member, target)
             return
-        with unpacking.reading(str(package)):
-            if any(_copied(archive, member, target) for archive in sorted(brought.iterdir())):
+        with unpacking.as_supply_error(str(package)):
+            if any(_copy_member(archive, member, target) for archive in sorted(brought.iterdir())):
                 return
     raise SupplyError(
         f"{package} has no file {member}",
@@ -87,9 +87,9 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
     )
 
 
-def _copied(archive: Path, member: str, target: Path) -> bool:
+def _copy_member(archive: Path, member: str, target: Path) -> bool:
     """Copy a member of an archive, if it has it; no path of the archive is written to."""
-    for name, _, opened in unpacking.contents(archive):
+    for name, _, opened in unpacking.plain_files(archive):
         if name == member:
             with opened() as stream, target.open("wb") as output:
                 output.writelines(files.chunks(stream.read, LARGEST_MEMBER))
@@ -97,7 +97,7 @@ def _copied(archive: Path, member: str, target: Path) -> bool:
     return False
 
 
-def _client(name: str) -> str:
+def _client_path(name: str) -> str:
     """Return the path of a registry's client. Raises SupplyError if it is not installed."""
     found = shutil.which(name)
     if not found:
@@ -105,14 +105,14 @@ def _client(name: str) -> str:
     return found
 
 
-def _run(argv: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> None:
+def _run_client(argv: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> None:
     name = Path(argv[0]).name
     remedy = f"Check that {name} runs, and reaches its servers: '{_ASKING[name]}' names them."
     runner.run(Command(argv, folder, env, here=True), remedy=remedy)
 
 
-def _npm(package: RegistryPackage, folder: Path) -> Path:
-    npm = _client("npm")
+def _download_npm(package: RegistryPackage, folder: Path) -> Path:
+    npm = _client_path("npm")
     # Scripts of a package would run as the user: they are never wanted here. npm retries twice by
     # default, after ten seconds and more.
     options = ("--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
@@ -120,25 +120,25 @@ def _npm(package: RegistryPackage, folder: Path) -> Path:
     argv = (npm, "pack", *options, f"--cache={folder}/cache", f"{package.name}@{package.version}")
     brought = folder / "brought"
     brought.mkdir()
-    _run(argv, brought, package_clients.of("npm", (Path(npm).parent,)))
+    _run_client(argv, brought, package_clients.of("npm", (Path(npm).parent,)))
     return brought
 
 
-def _pypi(package: RegistryPackage, folder: Path) -> Path:
+def _download_pypi(package: RegistryPackage, folder: Path) -> Path:
     sdist.download(Sdist(package.name, package.version), "", folder / "sdist.tar.gz")
     return folder
 
 
-def _deb(package: RegistryPackage, folder: Path) -> Path:
+def _download_deb(package: RegistryPackage, folder: Path) -> Path:
     """Let apt download a source package, with lists of its own: most hosts have none of sources."""
-    apt_get, brought = _client("apt-get"), folder / "brought"
+    apt_get, brought = _client_path("apt-get"), folder / "brought"
     brought.mkdir()
     # The caller verifies the bytes, so apt need not know the archive's signature.
-    servers = apt.servers("deb-src [trusted=yes] $(SITE) $(RELEASE) $(COMPONENT)")
-    env = apt.world(folder / "apt", "".join(f"{line}\n" for line in servers))
-    _run((apt_get, "-q", "update"), brought, env)
+    servers = apt.host_archives("deb-src [trusted=yes] $(SITE) $(RELEASE) $(COMPONENT)")
+    env = apt.isolated_environment(folder / "apt", "".join(f"{line}\n" for line in servers))
+    _run_client((apt_get, "-q", "update"), brought, env)
     wanted = f"{package.name}={package.version}" if package.version else package.name
     # --only-source: apt takes the name of a program for that of its source package otherwise.
     argv = (apt_get, "-q", "source", "--download-only", "--only-source", wanted)
-    _run(argv, brought, env)
+    _run_client(argv, brought, env)
     return brought

@@ -48,7 +48,7 @@ def signer(key: Path) -> "CryptoSigner":
 
     Raises HostError if it cannot sign, or securesystemslib is not installed.
     """
-    with _key(key, "a private key that can sign", _NEW_KEY) as content:
+    with _key_content(key, "a private key that can sign", _NEW_KEY) as content:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
         from securesystemslib.signer import CryptoSigner
 
@@ -63,7 +63,7 @@ def signer(key: Path) -> "CryptoSigner":
             ) from fault
 
 
-def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
+def verified_payload(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
     """Return the payload of a file's envelope, signed by the holder of a key, and the key's id.
 
     Raises HostError if the key cannot be used or securesystemslib is not installed, WheelError if
@@ -71,14 +71,14 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
     """
     public_half = f"openssl pkey -in {shell_word(str(key))} -pubout -out public.pem"
     remedy = f"Name the public key in PEM; of a private one, this writes it: {public_half}"
-    with _key(key, "a public key that can verify", remedy) as content:
+    with _key_content(key, "a public key that can verify", remedy) as content:
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
         from securesystemslib.signer import SSlibKey
 
         public = SSlibKey.from_crypto(load_pem_public_key(content))
     from securesystemslib.exceptions import VerificationError
 
-    envelope = _envelope(file)
+    envelope = _read_envelope(file)
     try:
         # A threshold of one: an envelope may hold signatures of other keys, which prove nothing.
         envelope.verify([public], 1)
@@ -104,7 +104,7 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
     return envelope.payload, public.keyid
 
 
-def _envelope(file: Path) -> "Envelope":
+def _read_envelope(file: Path) -> "Envelope":
     from securesystemslib.dsse import Envelope
 
     try:
@@ -115,17 +115,17 @@ def _envelope(file: Path) -> "Envelope":
             remedy="Bring it from where the wheel is from; without a signing key none is made.",
         ) from fault
     try:
-        return Envelope.from_dict(json_text.parsed(content))
+        return Envelope.from_dict(json_text.parse(content))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
         # from_dict() checks no types: each kind of damage has an exception of its own.
         raise WheelError(
-            f"{file.name} is not a DSSE envelope: {_line(fault)}",
+            f"{file.name} is not a DSSE envelope: {_first_sentence(fault)}",
             remedy="Bring it again from where the wheel is from.",
         ) from fault
 
 
 @contextmanager
-def _key(path: Path, wanted: str, remedy: str) -> Iterator[bytes]:
+def _key_content(path: Path, wanted: str, remedy: str) -> Iterator[bytes]:
     """Give what a key's file holds; a block that cannot read it as what is wanted ends so."""
     # find_spec looks for them without the cost of an import.
     if any(importlib.util.find_spec(name) is None for name in ("securesystemslib", "cryptography")):
@@ -143,7 +143,9 @@ def _key(path: Path, wanted: str, remedy: str) -> Iterator[bytes]:
             remedy="Check the path and its permissions.",
         ) from fault
     except (ValueError, UnsupportedAlgorithm) as fault:
-        raise HostError(f"{path} is not {wanted}: {_line(fault)}", remedy=remedy) from fault
+        raise HostError(
+            f"{path} is not {wanted}: {_first_sentence(fault)}", remedy=remedy
+        ) from fault
 
 
 def _read(path: Path) -> bytes:
@@ -151,6 +153,6 @@ def _read(path: Path) -> bytes:
         return stream.read(LARGEST)
 
 
-def _line(fault: Exception) -> str:
+def _first_sentence(fault: Exception) -> str:
     """Return the first sentence of what a library says."""
     return str(fault).partition(". ")[0].partition("\n")[0] or type(fault).__name__

@@ -26,7 +26,7 @@ def write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _edited(path: Path, *key: str | int) -> Iterator[Any]:
+def _editing(path: Path, *key: str | int) -> Iterator[Any]:
     """Give a part of the document in a file, which is written if the block ends well.
 
     A table that is not there is made.
@@ -63,18 +63,18 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
 def without_table(text: str, table: str) -> str:
     """Return a document's text without one of its tables; all else stays as it was written."""
     try:
-        start, end = section(text, (table,))
+        start, end = find_section(text, (table,))
     except KeyError:
         return text
     return text[:start] + text[end:]
 
 
-def without_key(path: Path, key: Sequence[str]) -> None:
+def remove_key(path: Path, key: Sequence[str]) -> None:
     """Remove a key, or a table, with the comment behind it; what is above it stays.
 
     Nothing happens if the document does not have it.
     """
-    with _edited(path) as document:
+    with _editing(path) as document:
         place = document
         for part in key[:-1]:
             place = place.get(part, {})
@@ -83,14 +83,14 @@ def without_key(path: Path, key: Sequence[str]) -> None:
 
 def replace_item(path: Path, key: Sequence[str], value: str, other: str = "") -> None:
     """Put another text in the place of one of a list, or remove it; layout and comments stay."""
-    with _edited(path, *key) as place:
+    with _editing(path, *key) as place:
         if other:
             place[place.index(value)] = other
         else:
             place.remove(value)
 
 
-def section(text: str, table: Sequence[str]) -> tuple[int, int]:
+def find_section(text: str, table: Sequence[str]) -> tuple[int, int]:
     """Return where a table, with those within it, begins and ends in a document's text.
 
     The comments and blank lines at its end belong to what follows. Raises KeyError if the document
@@ -99,12 +99,13 @@ def section(text: str, table: Sequence[str]) -> tuple[int, int]:
     headers = list(re.finditer(r"(?m)^[ \t]*\[[^\n]*\n?", text))
     wanted = tuple(table)
     for number, header in enumerate(headers):
-        if _name_of(header[0]) != wanted:
+        if _header_parts(header[0]) != wanted:
             continue
         others = (
             after.start()
             for after in headers[number + 1 :]
-            if (name := _name_of(after[0])) and (name == wanted or name[: len(wanted)] != wanted)
+            if (name := _header_parts(after[0]))
+            and (name == wanted or name[: len(wanted)] != wanted)
         )
         own = text[header.start() : next(others, len(text))]
         while trailing := re.search(r"(?m)^(?:[ \t]*|#.*)\n\Z", own):
@@ -113,7 +114,7 @@ def section(text: str, table: Sequence[str]) -> tuple[int, int]:
     raise KeyError(".".join(table))
 
 
-def _name_of(header: str) -> tuple[str, ...]:
+def _header_parts(header: str) -> tuple[str, ...]:
     """Return the parts of a table's name: ``[a."b.c"]`` is ("a", "b.c"); empty for other lines."""
     import tomlkit
     from tomlkit.exceptions import ParseError
@@ -134,7 +135,7 @@ def _name_of(header: str) -> tuple[str, ...]:
 def put_section(path: Path, table: Sequence[str], lines: str) -> None:
     """Replace a table by another text, or remove it where that is empty."""
     text = path.read_text("utf-8")
-    start, end = section(text, table)
+    start, end = find_section(text, table)
     rest = text[end:] if lines else text[end:].removeprefix("\n")
     write(path, text[:start] + lines + rest)
 
@@ -153,10 +154,10 @@ def put(
     from tomlkit.container import OutOfOrderTableProxy
 
     item: Any = value
-    with _edited(path, *key[:-1]) as place:
+    with _editing(path, *key[:-1]) as place:
         if not isinstance(value, str | bool):
             before = place[key[-1]].as_string() if key[-1] in place else ""
-            item = tomlkit.value(_relisted(before, value))
+            item = tomlkit.value(_format_with_comments(before, value))
         elif reason:
             item = _with_reason(value, reason)
         trailing = []
@@ -174,7 +175,7 @@ def put(
             body.extend(trailing)
 
 
-def listed(values: Sequence[str]) -> str:
+def format_list(values: Sequence[str]) -> str:
     """Return a list as TOML, on one line where it fits, else as many of its texts a line as fit."""
     items = [f"{json.dumps(value, ensure_ascii=False)}," for value in values]
     alone = f"[{' '.join(items).removesuffix(',')}]"
@@ -188,7 +189,7 @@ def listed(values: Sequence[str]) -> str:
     return "\n    ".join(["[", *lines]) + "\n]"
 
 
-def _relisted(before: str, values: Sequence[str]) -> str:
+def _format_with_comments(before: str, values: Sequence[str]) -> str:
     """Return a list as TOML, with the comments in the text of the list that it replaces.
 
     A comment goes with the text that it stands above or behind; a package may have another version.
@@ -201,7 +202,7 @@ def _relisted(before: str, values: Sequence[str]) -> str:
         if part == "\n":
             head, name = head or " ", None
         elif not part.startswith("#"):
-            name = _named(str(tomlkit.value(part)))
+            name = _package_name(str(tomlkit.value(part)))
             above[name], waiting, head = waiting, [], head or " "
         elif name is not None:
             behind[name] = f"  {part}"
@@ -210,16 +211,16 @@ def _relisted(before: str, values: Sequence[str]) -> str:
         else:
             head = f"  {part}"
     if not (head.strip() or waiting or behind or any(above.values())):
-        return listed(values)
+        return format_list(values)
     lines = [f"[{head.rstrip()}"]
     for value in values:
-        lines += [f"    {comment}" for comment in above.get(_named(value), ())]
+        lines += [f"    {comment}" for comment in above.get(_package_name(value), ())]
         text = json.dumps(value, ensure_ascii=False)
-        lines.append(f"    {text},{behind.get(_named(value), '')}")
+        lines.append(f"    {text},{behind.get(_package_name(value), '')}")
     return "\n".join([*lines, *(f"    {comment}" for comment in waiting), "]"])
 
 
-def _named(text: str) -> str:
+def _package_name(text: str) -> str:
     """Return the package that a text of a list names, or the whole text."""
     found = _REQUIREMENT.fullmatch(text)
     return found[1] if found else text
@@ -243,7 +244,7 @@ def put_dotted(path: Path, table: str, key: tuple[str, str], value: str, why: st
     import tomlkit
 
     item = _with_reason(value, why)
-    with _edited(path, table) as own:
+    with _editing(path, table) as own:
         if key[0] in own:
             own[key[0]][key[1]] = item
         else:

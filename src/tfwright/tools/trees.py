@@ -118,7 +118,7 @@ def _walk(root: Path, *, follow: bool) -> Iterator[tuple[str, os.stat_result]]:
     are on a stack: generators within generators, and a Path for each entry, take more than twice as
     long.
     """
-    waiting = [(entry, 0) for entry in _entries(root)]
+    waiting = [(entry, 0) for entry in _sorted_entries(root)]
     while waiting:
         entry, depth = waiting.pop()
         try:
@@ -131,10 +131,10 @@ def _walk(root: Path, *, follow: bool) -> Iterator[tuple[str, os.stat_result]]:
         yield entry.path, state
         if stat.S_ISDIR(state.st_mode) and depth < DEEPEST:
             # With `follow` a link to its own parent would be walked for ever.
-            waiting += [(inner, depth + 1) for inner in _entries(entry)]
+            waiting += [(inner, depth + 1) for inner in _sorted_entries(entry)]
 
 
-def _entries(folder: "os.PathLike[str]") -> "list[os.DirEntry[str]]":
+def _sorted_entries(folder: "os.PathLike[str]") -> "list[os.DirEntry[str]]":
     """Return what a directory holds, by name from the last to the first, as a stack needs it."""
     with os.scandir(folder) as found:
         return sorted(found, key=lambda entry: entry.name, reverse=True)

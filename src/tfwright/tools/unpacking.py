@@ -73,7 +73,7 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     these, is damaged or reaches outside of the directory, HostError if the disk is too full for it.
     """
     try:
-        with reading(str(archive)):
+        with as_supply_error(str(archive)):
             space = _Space(into, archive)
             if zipfile.is_zipfile(archive):
                 with zipfile.ZipFile(archive) as packed:
@@ -89,20 +89,20 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
                         if climbs or "\\" in member.filename:
                             raise ValueError(f"{member.filename!r} reaches outside of the archive")
                         if wanted(path):
-                            space.take(member.file_size)
+                            space.reserve(member.file_size)
                             packed.extract(member, into)
                 return
             with archive.open("rb") as stream:
                 packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
-                content = _data_of_package(stream) if packaged else _payload(stream)
+                content = _data_of_package(stream) if packaged else _tar_stream(stream)
                 _untar(content, into, wanted, space, packaged=packaged)
     except OSError as fault:
         # write() raises without a name.
-        raise disk.failure(fault, None if fault.filename else into) from fault
+        raise disk.host_error(fault, None if fault.filename else into) from fault
 
 
 @contextmanager
-def reading(named: str) -> Iterator[None]:
+def as_supply_error(named: str) -> Iterator[None]:
     """Turn what the readers of a damaged archive raise into a SupplyError that names it."""
     try:
         yield
@@ -137,17 +137,18 @@ class _Header(tarfile.TarInfo):
 
 
 class Tar(tarfile.TarFile):
-    """A tar file of a stranger; `reading` knows what the reader raises for a damaged one."""
+    """A tar file of a stranger; `as_supply_error` knows what is raised for a damaged one."""
 
     tarinfo = _Header
     extended = MOST_EXTENDED
     """What its extended headers may still take."""
 
 
-def contents(archive: Path) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
+def plain_files(archive: Path) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
     """Yield the plain files of a zip or tar file: name, size in bytes, and a way to open each.
 
-    A file that does not begin as either has none. `reading` knows what is raised for a damaged one.
+    A file that does not begin as either has none. `as_supply_error` knows what is raised for a
+    damaged one.
     """
     # The content decides: a file that is kept under its checksum has no ending.
     if zipfile.is_zipfile(archive):
@@ -182,7 +183,7 @@ class _Space:
         self.into, self.archive = into, archive
         self.left = shutil.disk_usage(into).free - KEPT_FREE
 
-    def take(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Count a member of so many bytes."""
         self.left -= size
         # Before a member is written: a bomb must not fill the disk first.
@@ -213,7 +214,7 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
     raise ValueError("it is a Debian package without files")
 
 
-def _payload(stream: BufferedReader) -> IO[bytes]:
+def _tar_stream(stream: BufferedReader) -> IO[bytes]:
     """Return what is to be read as tar: of a makeself archive what stands behind its script."""
     head = stream.peek(_HEADER)[:2] and stream.read(_HEADER)
     start = 0
@@ -266,7 +267,7 @@ def _untar(stream: IO[bytes], into: Path, wanted: Wanted, space: _Space, *, pack
             # Debian's packages have links to absolute paths, into /etc.
             to_the_host = packaged and member.issym() and member.linkname.startswith("/")
             if wanted(PurePosixPath(member.name)) and not to_the_host:
-                space.take(member.size)
+                space.reserve(member.size)
                 # The filter of Pythons before 3.11.13 takes a path that is longer than the system
                 # resolves as it is written, and a chain of links in it then leads out
                 # (CVE-2025-4517). Links make a real path longer than its name, so that the

@@ -38,7 +38,7 @@ def learn_checksum(
     """
     refused: list[str] = []
     # On the disk of the store.
-    with files.scratch(store.root, ".learning-") as folder:
+    with files.scratch_directory(store.root, ".learning-") as folder:
         target = folder / "file"
         # What the host's owner put there was meant, and costs no network.
         names = [url.rpartition("/")[2] for url in wanted.urls]

@@ -94,7 +94,7 @@ def _ask_source(wanted: WantedArchive, source: Source, store: Store, *, deep: bo
     if way == URL and not deep:
         return _ask_head(wanted, where, store)
     # Not in the vault: the report must not change what a build finds.
-    with files.scratch() as folder:
+    with files.scratch_directory() as folder:
         target = folder / "file"
         try:
             source.fill(target)

@@ -414,8 +414,8 @@ def archive_texts(
     left = MOST_RULES
     # A file of rules is small: larger members are not even unpacked.
     largest = LONGEST_FILE if names is None else MOST_RULES
-    with suppress(SupplyError), unpacking.reading(archive.name):
-        for member, size, opened in unpacking.contents(archive):
+    with suppress(SupplyError), unpacking.as_supply_error(archive.name):
+        for member, size, opened in unpacking.plain_files(archive):
             path = member.removeprefix("./")
             inner = path.removeprefix(beginning)
             if size <= largest and path.startswith(beginning) and wanted(inner):

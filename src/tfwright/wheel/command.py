@@ -99,7 +99,7 @@ def _file(wheel: str) -> Iterator[Path]:
         return
     # The name decides the tags; a page of an index adds the checksum behind a #.
     name = PurePosixPath(unquote(urlsplit(wheel).path)).name
-    with files.scratch() as folder:
+    with files.scratch_directory() as folder:
         file = folder / (name or "wheel")
         downloads.download(wheel.partition("#")[0], file)
         yield file

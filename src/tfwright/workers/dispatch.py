@@ -203,7 +203,7 @@ def verify(wheel: Path) -> None:
     """Compare a wheel with the digest in the statement next to it. Raises WheelError."""
     remedy = "Build the recipe again; look at the disk of the worker."
     try:
-        provenance = json_text.parsed(
+        provenance = json_text.parse(
             wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8")
         )
         digest = provenance["subject"][0]["digest"]["sha256"]

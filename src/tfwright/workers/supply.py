@@ -58,7 +58,7 @@ def send(host: WorkerTable, job: RecipeJob, log: Path) -> RemoteBuild | None:
     place = job.places.build_out / "workers" / FOLDER
     place.mkdir(parents=True, exist_ok=True)
     # On the disk of the vault: a commit of TensorFlow may be larger than /tmp.
-    with files.scratch(place, f"{job.name}-") as folder:
+    with files.scratch_directory(place, f"{job.name}-") as folder:
         try:
             with _GATHERING:
                 # Stages that print would mix with what the caller says of the workers.
@@ -144,7 +144,7 @@ def lacking_of(asked: RemoteBuild, manifest: Manifest) -> list[str]:
     """Return the paths of the members that a worker says it lacks. Raises HostError."""
     known = {member.path for member in manifest.members}
     try:
-        lacking = {str(path) for path in json_text.parsed(asked.printed)}
+        lacking = {str(path) for path in json_text.parse(asked.printed)}
     except (ValueError, TypeError) as fault:
         raise HostError(
             "The worker did not say which inputs it lacks",
@@ -161,9 +161,9 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
     """
     manifest, recipe = bundle.read_folder(folder), _read_recipe(folder)
     # Bazel and tfwright's own packages are programs.
-    if manifest.platform != binary.here():
+    if manifest.platform != binary.platform_name():
         raise HostError(
-            f"This worker is {binary.here()}, and its inputs are for {manifest.platform}",
+            f"This worker is {binary.platform_name()}, and its inputs are for {manifest.platform}",
             remedy="Take 'inputs = true' away from this worker in the host file.",
         )
     places = Places(settings.build_out, recipe.name)
@@ -175,7 +175,7 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
                 return Store(places.archives).holds(member.sha256)
             case "bazel":
                 digests = {manifest.platform: member.sha256}
-                return bool(binary.stored(manifest.bazel, digests, places.stores))
+                return bool(binary.find_stored(manifest.bazel, digests, places.stores))
             case "clone":
                 return all(
                     clones.has_commit(Clone(carried.remote, carried.commit), places.git)

@@ -19,7 +19,7 @@ from tfwright.tools.bazel import binary as bazel
 from tfwright.tools.bazel.binary import Binary
 from tfwright.tools.process.command import RunningContainer, inside_container
 
-PLATFORM = bazel.here()
+PLATFORM = bazel.platform_name()
 VERSION = "0.26.1"
 
 
@@ -307,7 +307,7 @@ def test_a_binary_of_the_host_file_with_the_pinned_checksum_is_not_run(
 
 
 def test_the_plan_finds_only_what_is_in_the_store(obtain: Obtain, tmp_path: Path) -> None:
-    assert bazel.stored(VERSION, {}, (obtain.store,)) is None
+    assert bazel.find_stored(VERSION, {}, (obtain.store,)) is None
     binary = obtain(given=program(tmp_path / "given", fake()))
-    assert bazel.stored(VERSION, {}, (obtain.store,)) == binary
-    assert bazel.stored(VERSION, {PLATFORM: "0" * 64}, (obtain.store,)) is None
+    assert bazel.find_stored(VERSION, {}, (obtain.store,)) == binary
+    assert bazel.find_stored(VERSION, {PLATFORM: "0" * 64}, (obtain.store,)) is None

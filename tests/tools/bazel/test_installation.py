@@ -26,7 +26,7 @@ def binary(tmp_path: Path) -> Path:
 
 
 def explained(binary: Path, root: Path) -> TfwrightError:
-    return installation.explained(FAULT, binary, root)
+    return installation.first_start_error(FAULT, binary, root)
 
 
 def test_no_room_for_what_it_unpacks_is_a_full_disk(
@@ -75,7 +75,7 @@ def test_an_unpacked_bazel_that_somebody_changed_is_removed_and_it_is_said_how(
 ) -> None:
     root = tmp_path / "root"
     folder = unpacked_by(binary, root)
-    assert installation.mend(binary, root) == []
+    assert installation.remove_damaged(binary, root) == []
     build = folder / "embedded_tools/tools/cpp/BUILD"
     state = build.stat()
     if harm == "edit":
@@ -98,6 +98,6 @@ def test_an_unpacked_bazel_that_was_only_touched_or_is_another_one_stays(
     folder = unpacked_by(binary, root)
     other = make_folder(root / "install" / ("f" * 32))
     (folder / "A-server.jar").touch()
-    assert installation.mend(binary, root) == []
+    assert installation.remove_damaged(binary, root) == []
     assert folder.exists()
     assert other.exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.making import make_file
 
-from tfwright.tools.bazel.binary import workspaces
+from tfwright.tools.bazel.binary import workspace_texts
 
 TEXTS = {
     "rules/java/jdk.WORKSPACE": "maybe(http_archive, 'rules_cc')\n",
@@ -27,15 +27,15 @@ def test_the_texts_are_read_once_and_kept_beside_the_binary(tmp_path: Path) -> N
         for name, text in {**TEXTS, "rules/Java.class": "no text"}.items():
             inner.writestr(name, text)
     path = binary(tmp_path, jar.getvalue())
-    assert workspaces(path) == TEXTS
+    assert workspace_texts(path) == TEXTS
     path.unlink()
-    assert workspaces(path) == TEXTS
+    assert workspace_texts(path) == TEXTS
 
 
 def test_a_bazel_without_such_texts_has_none(tmp_path: Path) -> None:
-    assert workspaces(binary(tmp_path, b"")) == {}
+    assert workspace_texts(binary(tmp_path, b"")) == {}
     make_file(tmp_path / "plain/bazel", "#!/bin/sh\n")
-    assert workspaces(tmp_path / "plain/bazel") == {}
+    assert workspace_texts(tmp_path / "plain/bazel") == {}
 
 
 def test_a_damaged_bazel_has_none(tmp_path: Path) -> None:
@@ -45,4 +45,4 @@ def test_a_damaged_bazel_has_none(tmp_path: Path) -> None:
     content = bytearray(jar.getvalue())
     packed = content.index(b"tools.WORKSPACE") + len("tools.WORKSPACE")
     content[packed : packed + 9] = b"\xff" * 9
-    assert workspaces(binary(tmp_path, bytes(content))) == {}
+    assert workspace_texts(binary(tmp_path, bytes(content))) == {}

@@ -16,7 +16,7 @@ from tfwright.nightly.pages import charts, log
 from tfwright.smoke import page as smoke
 from tfwright.tools import redaction
 from tfwright.tools.git import forge
-from tfwright.tools.redaction import redacted
+from tfwright.tools.redaction import redact_text
 from tfwright.tools.render import render
 from tfwright.wheel.seal import statement
 
@@ -87,7 +87,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "inputs": sorted(
             str(path.relative_to(folder))
             for path in (folder / builds.INPUTS).rglob("*")
-            if path.is_file() and not redaction.reveals(path)
+            if path.is_file() and not redaction.has_secrets(path)
         ),
     }
     return render("nightly_build.html.j2", values)
@@ -122,7 +122,7 @@ def markdown(build: NightlyBuild, folder: Path) -> str:
         "inline": _inline,
         "code_block": _code_block,
     }
-    return redacted(render("nightly_report.md.j2", values))
+    return redact_text(render("nightly_report.md.j2", values))
 
 
 def _code_block(lines: Sequence[str]) -> str:

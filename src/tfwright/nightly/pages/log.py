@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.tools.redaction import ANSI, redacted_lines
+from tfwright.tools.redaction import ANSI, redact_lines
 
 SHOWN = 200_000
 """Bytes of a log that a page shows; the whole is linked."""
@@ -77,7 +77,7 @@ def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     # Only now: to make a line harmless costs far more than to count it, and a log of a
     # TensorFlow has a million of them.
     lines = []
-    texts = redacted_lines(_without_controls(text) for _, text in kept)
+    texts = redact_lines(_without_controls(text) for _, text in kept)
     for (number, _), text in zip(kept, texts, strict=True):
         # Cut last: the beginning of a token is not known for one.
         shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

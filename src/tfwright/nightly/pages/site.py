@@ -24,7 +24,7 @@ from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
 from tfwright.tools.git import forge
 from tfwright.tools.process import file_lock
-from tfwright.tools.redaction import redacted
+from tfwright.tools.redaction import redact_text
 from tfwright.tools.render import renderer
 
 BADGES = "badges"
@@ -105,19 +105,19 @@ def write(  # noqa: PLR0913 one choice each, all with a default
     all_views = views(nightly, state, yanked, now)
     listed = [view for view in all_views if view.listed]
     common = {
-        "title": redacted(nightly.title),
+        "title": redact_text(nightly.title),
         "url": nightly.url or "",
         "now": now,
         "words": pages,
         "forge": forge,
-        "redacted": redacted,
+        "redacted": redact_text,
         "install": install,
         "as_html": notices.as_html,
     }
     past = state.nights(NIGHTS_SHOWN)
     if ended:
         past[0] = replace(past[0], ended=now)
-    with batches.below(site) as batch:
+    with batches.file_batch(site) as batch:
         pen = Pen(site, batch, common)
         if not only_first:
             _add_recipes(nightly, state, all_views, pen)

@@ -18,7 +18,7 @@ from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.charts import Sparkline
 from tfwright.nightly.state import CheckedOn, Culprit, KeptBuild, NightVerdict, State
 from tfwright.nightly.status import TONES, Status, status_of
-from tfwright.tools.redaction import redacted
+from tfwright.tools.redaction import redact_text
 
 RECIPES = "recipes"
 MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "good": "\N{CHECK MARK}", "dim": "\N{MIDDLE DOT}"}
@@ -61,7 +61,7 @@ def facts_of(target: Target) -> TargetFacts:
     )
     release = recipe.source.release
     return TargetFacts(
-        redacted(recipe.summary),
+        redact_text(recipe.summary),
         "" if release == NO_RELEASE else str(release),
         recipe.host.python,
         ", ".join(recipe.verify.architectures) or capabilities.replace(",", ", ") or "CPU",

@@ -227,7 +227,7 @@ def steps(
     from tfwright.tools.bazel import binary as bazels
     from tfwright.tools.bazel import client as bazel_client
 
-    stored = bazels.stored(pinned.version, pinned.sha256, job.places.stores)
+    stored = bazels.find_stored(pinned.version, pinned.sha256, job.places.stores)
     binary = stored.path if stored else Path(f"bazel-{pinned.version}")
     has_programs = fetched is not None and fetched.programs is not None
     # Kept from the last build: a plan starts no Bazel, which would unpack itself first.

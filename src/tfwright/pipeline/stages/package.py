@@ -109,7 +109,7 @@ def _only_wheel(job: Job) -> Path:
         "nothing else, is put there.",
         evidence=Evidence(
             where=str(_wheel_directory(job)),
-            log=files.existing(job.log("package")),
+            log=files.path_or_none(job.log("package")),
             lines=[path.name for path in made],
         ),
     )

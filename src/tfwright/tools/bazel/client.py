@@ -48,7 +48,7 @@ def options(binary: Path, install_root: Path) -> Options:
     if (known := known_options(binary)).build:
         return known
     asked = {}
-    with files.scratch() as scratch:
+    with files.scratch_directory() as scratch:
         for name, topic in _TOPICS.items():
             argv = (
                 str(binary),
@@ -64,14 +64,14 @@ def options(binary: Path, install_root: Path) -> Options:
             try:
                 page = runner.run(command, remedy=installation.REMEDY)
             except ToolError as fault:
-                raise installation.explained(fault, binary, install_root) from fault
+                raise installation.first_start_error(fault, binary, install_root) from fault
             # Each page of help gets a new output base.
             files.remove(scratch / "base")
             # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the semicolon.
             found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
             asked[name] = {flag: kind.partition(";")[0] for flag, kind in found}
     known = Options(**asked)
-    files.write(_record(binary), known.model_dump_json(indent=1))
+    files.write(_options_file(binary), known.model_dump_json(indent=1))
     return known
 
 
@@ -80,10 +80,10 @@ _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
 
 def known_options(binary: Path) -> Options:
     """Return what is kept about `binary`; nothing, if it was not asked yet."""
-    return json_text.load_or_none(_record(binary), Options) or Options()
+    return json_text.load_or_none(_options_file(binary), Options) or Options()
 
 
-def _record(binary: Path) -> Path:
+def _options_file(binary: Path) -> Path:
     return binary.with_name("options.json")
 
 
@@ -192,7 +192,7 @@ class Client:
         begun = time.monotonic()
         with (
             ExitStack() as counted,
-            gauge.watching(self._server) as seen,
+            gauge.watching(self._server_pid) as seen,
             log.open("a", encoding="utf-8") as stream,
             # The bar, which names the running actions, is only drawn on a terminal.
             pseudo_terminal.running(command, remedy=REMEDY) as child,
@@ -221,7 +221,7 @@ class Client:
 
     def stop(self) -> None:
         """End the server of this output base, if one runs; kill it if it does not end in time."""
-        server = self._server()
+        server = self._server_pid()
         if server is None:
             return
         deadline = time.monotonic() + SHUTDOWN_SECONDS
@@ -230,25 +230,25 @@ class Client:
             # As ``bazel shutdown`` does, which would first have to reach it in its own network.
             os.kill(server, signal.SIGTERM)
             try:
-                while self._runs(server) and time.monotonic() < deadline:
+                while self._is_running(server) and time.monotonic() < deadline:
                     time.sleep(POLL_SECONDS)
             finally:
-                if self._runs(server):
+                if self._is_running(server):
                     # Only the actions that run now are lost: the next build runs them again.
                     os.kill(server, signal.SIGKILL)
 
-    def _server(self) -> int | None:
+    def _server_pid(self) -> int | None:
         """Return the process id of the running server."""
         try:
-            # The file is left behind where a server was killed: `_runs` looks whether it lives.
+            # A server that was killed leaves the file behind: `_is_running` tells.
             pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
         except (OSError, ValueError):
             return None
         # In a container the server writes its number there, which is another one here.
         pid = host_process(pid) or 0
-        return pid if self._runs(pid) else None
+        return pid if self._is_running(pid) else None
 
-    def _runs(self, pid: int) -> bool:
+    def _is_running(self, pid: int) -> bool:
         """Say whether a process is the server, and has not ended."""
         import psutil
 

@@ -19,7 +19,7 @@ REMEDY = (
 )
 
 
-def explained(fault: ToolError, binary: Path, install_root: Path) -> TfwrightError:
+def first_start_error(fault: ToolError, binary: Path, install_root: Path) -> TfwrightError:
     """Return what an error of a Bazel's first start means; half-unpacked ones are removed.
 
     Bazel's own words are "No such file or directory" where the disk was full (seen with 0.26.1).
@@ -58,7 +58,7 @@ def mend(binary: Path, install_root: Path) -> list[str]:
     for unpacked in sorted((install_root / "install").glob(32 * "[0-9a-f]")):
         key = f"{binary.parent.name}/{unpacked.name}"
         glance = trees.state_digest(unpacked)
-        if known.get(key) != glance and (wrong := _other_files(binary, unpacked)):
+        if known.get(key) != glance and (wrong := _differing_files(binary, unpacked)):
             found += wrong
             files.remove(unpacked)
         else:

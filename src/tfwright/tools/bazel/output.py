@@ -58,7 +58,7 @@ class Display:
                 settled += self._shown[:-erased]
                 self._shown = []
             self._shown.append(content)
-            self._watch(content)
+            self._read_progress(content)
         return settled
 
     def close(self) -> list[str]:
@@ -67,36 +67,36 @@ class Display:
         self._shown, self._rest = [], ""
         return [line for line in left if line]
 
-    def _watch(self, line: str) -> None:
+    def _read_progress(self, line: str) -> None:
         """Read the progress off a line, if there is any on it."""
         if counted := _COUNTED.fullmatch(line):
             # The first line of the bar: ``[1,615 / 4,024] Compiling path; 3s local``. With "3
             # actions running" the actions follow, one in each of the next lines.
             self._lists = self._expects_action = bool(_SEVERAL.fullmatch(counted[3]))
-            self._run(None if self._lists else counted[3])
+            self._note_actions(None if self._lists else counted[3])
             # The total grows while Bazel still loads packages, so it is taken from each bar.
-            done, total = _number(counted[1]), _number(counted[2])
+            done, total = _parse_number(counted[1]), _parse_number(counted[2])
             self.progress = replace(self.progress, done=done, total=total)
             if not self._expects_action:
-                self._show(doing=counted[3])
+                self._note_activity(doing=counted[3])
         elif self._lists and line.startswith("    "):
             if self._expects_action:
                 self._expects_action = False
-                self._show(doing=line)
-            self._run(line, *self.progress.running)
+                self._note_activity(doing=line)
+            self._note_actions(line, *self.progress.running)
         elif _PHASE.fullmatch(line):
-            self._show(doing=line)
+            self._note_activity(doing=line)
         elif concluded := _CONCLUSION.match(line):
-            self.actions = _number(concluded[1])
+            self.actions = _parse_number(concluded[1])
         elif _FAILED_ACTION.match(line):
             failures = self.progress.failures + 1
             self.progress = replace(self.progress, failures=failures)
 
-    def _show(self, doing: str) -> None:
+    def _note_activity(self, doing: str) -> None:
         """Note what Bazel does now, without its state, which stands first: ``[Prepa] ``."""
         self.progress = replace(self.progress, doing=_STATE.sub("", doing.strip()))
 
-    def _run(self, line: str | None, *others: RunningAction) -> None:
+    def _note_actions(self, line: str | None, *others: RunningAction) -> None:
         """Note the action that a line names, and for how long it has run, with others."""
         actions = list(others)
         if line and (named := _RUNNING.fullmatch(line.strip())):
@@ -106,7 +106,7 @@ class Display:
         self.progress = replace(self.progress, running=tuple(actions))
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
@@ -154,7 +154,7 @@ def built_files(events: Path) -> tuple[Path, ...]:
     try:
         with events.open(encoding="utf-8") as lines:
             # A set of files always stands before what refers to it.
-            for event in map(json_text.parsed, lines):
+            for event in map(json_text.parse, lines):
                 # Bazel reports each set of files once, and lets later events refer to it by a
                 # number.
                 if named := event["id"].get("namedSet"):

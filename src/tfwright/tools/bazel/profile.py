@@ -41,7 +41,7 @@ def read(path: Path) -> Iterator[Action]:
             total += len(line)
             # An event of another kind, or damage.
             with suppress(ValueError, LookupError, TypeError):
-                event = json_text.parsed(line.strip().rstrip(b","))
+                event = json_text.parse(line.strip().rstrip(b","))
                 name, start, seconds = event["name"], event["ts"] / 1e6, event["dur"] / 1e6
                 sound = 0 <= start < 1e9 and 0 <= seconds < 1e9  # noqa: PLR2004 thirty years
                 if event["cat"] == "action processing" and sound and isinstance(name, str):

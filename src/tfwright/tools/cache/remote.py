@@ -200,7 +200,7 @@ class RemoteCache:
         with suppress(MissError):
             self._store.verify(blob)
             return
-        with files.scratch(self._store.incoming) as scratch:
+        with files.scratch_directory(self._store.incoming) as scratch:
             arrived = scratch / "blob"
             with arrived.open("wb") as output:
                 there = self._get(f"cas/{blob.sha256}", blob.size, output)

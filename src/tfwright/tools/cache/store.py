@@ -235,7 +235,7 @@ class CacheStore:
         size = file.stat().st_size
         self._make_room(size)
         # Under a name that no other process knows, before its content is compared.
-        with files.scratch(self.incoming) as scratch:
+        with files.scratch_directory(self.incoming) as scratch:
             temporary = file.rename(scratch / sha256)
             good = files.sha256(temporary) == sha256
             if good:
@@ -252,7 +252,7 @@ class CacheStore:
     def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
         """Store a sealed entry. Raises OSError when the disk refuses."""
         self._make_room(len(entry))
-        with files.scratch(self.incoming) as scratch:
+        with files.scratch_directory(self.incoming) as scratch:
             temporary = scratch / action
             temporary.write_bytes(entry)
             self._settle(temporary, self.entry_path(toolchain, action), len(entry))
@@ -281,7 +281,7 @@ class CacheStore:
         try:
             given, _, text = files.content(self._record(seal)).partition(b"\n")
             if given == seal.signature(text):
-                known = json_text.parsed(text)
+                known = json_text.parse(text)
                 self.verified.update({name: FileState(*state) for name, state in known.items()})
         except (OSError, ValueError, TypeError, AttributeError):
             return

@@ -102,7 +102,7 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
             "podman builds images, and is not installed", remedy=f"{engine.installation('podman')}."
         )
     (vault / "images").mkdir(parents=True, exist_ok=True)
-    with files.scratch(vault / "images", "building-") as scratch:
+    with files.scratch_directory(vault / "images", "building-") as scratch:
         # An empty context: what an image is made from is in the Containerfile alone.
         context = scratch / "context"
         named = scratch / "id"

@@ -115,7 +115,7 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
     wanted = f"--filter=label={LABEL}={plan.job}"
     for left in runner.answer(client(plan.engine, "ps", "--all", "--quiet", wanted)).split():
         runner.answer(_removal(plan.engine, left))
-    with files.scratch(prefix="tfwright-box-") as scratch:
+    with files.scratch_directory(prefix="tfwright-box-") as scratch:
         load(plan.image, scratch, plan.engine)
         pipe = scratch / "alive"
         os.mkfifo(pipe)

@@ -257,7 +257,7 @@ def adopt(layout: Path, vault: Path) -> KeptImage:
     given = Layout(layout)
     try:
         index = (layout / "index.json").read_bytes()[:LARGEST_DOCUMENT]
-        digest = str(json_text.parsed(index)["manifests"][0]["digest"])
+        digest = str(json_text.parse(index)["manifests"][0]["digest"])
     # Whoever made the layout may have written anything.
     except (OSError, ValueError, LookupError, TypeError) as fault:
         raise given.damaged("it has no index that can be read") from fault
@@ -282,7 +282,7 @@ def arriving(vault: Path) -> Iterator[Layout]:
     Whatever is still there at the end is removed.
     """
     # Its name is new: another build may bring an image at the same time.
-    with files.scratch(vault / "images", "incoming-") as incoming:
+    with files.scratch_directory(vault / "images", "incoming-") as incoming:
         layout = Layout(incoming)
         layout.blobs.mkdir(parents=True)
         yield layout

@@ -59,7 +59,10 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         raise image.missing(vault, digest)
     if not shutil.which("skopeo"):
         raise HostError("skopeo pulls images by digest, and is not installed", remedy=INSTALL)
-    with image.arriving(vault) as incoming, files.scratch(vault / "images", "incoming-") as scratch:
+    with (
+        image.arriving(vault) as incoming,
+        files.scratch_directory(vault / "images", "incoming-") as scratch,
+    ):
         ended = _asked(name, digest)
         # A list of manifests has the digest, too; skopeo would keep the one that it chooses only.
         if ended.status == 0 and f"sha256:{hashlib.sha256(ended.printed).hexdigest()}" == digest:

@@ -142,7 +142,7 @@ class Merge:
 
         The texts are the tree's, that of the patch's commit and the patched one.
         """
-        with files.scratch() as folder:
+        with files.scratch_directory() as folder:
             places = [folder / name for name in ("ours", "base", "theirs")]
             for place, text in zip(places, texts, strict=True):
                 _write(place, text)

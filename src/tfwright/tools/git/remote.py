@@ -126,7 +126,7 @@ class Remote:
         """Ask a server which names it has; the server's answer is read with suspicion."""
         try:
             # In a directory of its own, whose growth is watched: others may work in the store.
-            with files.scratch(self._store) as folder:
+            with files.scratch_directory(self._store) as folder:
                 printed = transport.list_refs(
                     GitRepository(folder), "--end-of-options", self._address, pattern
                 )

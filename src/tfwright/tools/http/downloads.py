@@ -108,7 +108,7 @@ def download(
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     # On the same disk, so that the move at the end is a rename.
-    with files.scratch(to.parent, f".{to.name}.") as folder:
+    with files.scratch_directory(to.parent, f".{to.name}.") as folder:
         arrived = folder / "file"
         wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
         (outcome,) = _Run([_Transfer(wanted, arrived)], pauses).complete(SILENCE.progress)

@@ -43,7 +43,7 @@ def run(
     program and its children are ended first.
     """
     if log is None:
-        with files.scratch() as folder:
+        with files.scratch_directory() as folder:
             try:
                 return run(command, folder / "log", remedy=remedy, timeout=timeout)
             except TfwrightError as fault:
@@ -70,7 +70,7 @@ def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None =
             raise TimeoutError from fault
         except OSError as fault:
             if disk.is_limit(fault):
-                raise disk.failure(fault) from fault
+                raise disk.host_error(fault) from fault
             raise UnstartableError(
                 f"{command.argv[0]} cannot be run: {fault.strerror}",
                 remedy=remedy,

@@ -70,7 +70,7 @@ def supply(
     vault = stores[0]
     if supplied := _supplied(python, pins, vault):
         return supplied
-    with files.scratch() as folder:
+    with files.scratch_directory() as folder:
         wanted = listed(folder / "pins.txt", pins)
         try:
             # First without an index: pip then makes no request for what is kept already.

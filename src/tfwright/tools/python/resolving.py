@@ -34,7 +34,7 @@ def closure(
     versions that fit together.
     """
     wanted = list(requirements)
-    with files.scratch() as folder:
+    with files.scratch_directory() as folder:
         home = folder / "venv"
         venv.create(interpreter, version, home, log)
         pip = [line for line in wanted if packages.name_of(line) == "pip"]
@@ -77,13 +77,13 @@ def _installed(home: Path, log: Path) -> dict[str, str]:
     # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
     lines = runner.run(listing, log, remedy=_UNLISTED).splitlines()
     found = next((line for line in lines if line.startswith(("[{", "[]"))), "[]")
-    installed: list[dict[str, str]] = json_text.parsed(found)
+    installed: list[dict[str, str]] = json_text.parse(found)
     return {packages.name_of(package["name"]): package["version"] for package in installed}
 
 
 def _reported(report: Path) -> dict[str, str]:
     """Return the packages that a dry run would install, with their versions."""
-    chosen = (entry["metadata"] for entry in json_text.parsed(files.text(report))["install"])
+    chosen = (entry["metadata"] for entry in json_text.parse(files.text(report))["install"])
     return {packages.name_of(package["name"]): package["version"] for package in chosen}
 
 

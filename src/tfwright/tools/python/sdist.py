@@ -71,7 +71,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
     An empty `sha256` leaves it to the caller to verify the bytes. Raises SupplyError if pip cannot
     bring the package, or finds other bytes.
     """
-    with files.scratch() as scratch:
+    with files.scratch_directory() as scratch:
         for backend in _BACKENDS:
             files.write(scratch / "backend" / backend.partition("/")[0] / "__init__.py", "")
             files.write(scratch / "backend" / f"{backend}.py", _BACKEND)

@@ -196,7 +196,7 @@ def _install(
     """
     python = home / "bin/python"
     listed = home / "requirements.txt"
-    with files.scratch() as folder:
+    with files.scratch_directory() as folder:
         wanted = (*options, *packages.listed(listed, requirements))
         brought = packages.bring(python, wanted, folder, log)
         # The hashes of the downloaded files: pip installs these files, or fails.

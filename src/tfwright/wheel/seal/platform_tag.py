@@ -24,7 +24,7 @@ def check_platform(wheel: Path, wanted: str) -> None:
     from auditwheel.wheel_abi import analyze_wheel_abi
 
     try:
-        with files.scratch() as scratch:
+        with files.scratch_directory() as scratch:
             found = analyze_wheel_abi(
                 # auditwheel finds libc and machine in the libraries by itself.
                 None,

@@ -89,7 +89,7 @@ def dependencies(record: BuildRecord, wheel: zipfile.ZipFile) -> Iterator[dict[s
         "uri": f"pkg:github/bazelbuild/bazel@{bazel.version}",
         "digest": {"sha256": bazel.sha256},
     }
-    bill = json_text.parsed(
+    bill = json_text.parse(
         wheel.read(f"{archive.metadata_directory(wheel)}/{build_record.BILL_NAME}")
     )
     for component in bill["components"]:
@@ -127,12 +127,12 @@ def verify_signed(wheel: Path, key: Path) -> str:
     missing or not signed with it, is about another wheel, or says something else than the plain
     statement, where that is next to it.
     """
-    payload, keyid = signing.verified(
+    payload, keyid = signing.verified_payload(
         wheel.with_name(wheel.name + SIGNED_SUFFIX), PAYLOAD_TYPE, key
     )
     try:
         # A statement may be about several files; even a trusted signer may write nonsense.
-        subjects = [subject["digest"]["sha256"] for subject in json_text.parsed(payload)["subject"]]
+        subjects = [subject["digest"]["sha256"] for subject in json_text.parse(payload)["subject"]]
     except (ValueError, LookupError, TypeError) as fault:
         raise WheelError(
             "What was signed is not an in-toto statement about a file",
