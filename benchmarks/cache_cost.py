@@ -117,7 +117,7 @@ def as_disk_cache(root: Path, sealing: Seal, theirs: Path) -> None:
     for blob in root.glob("cas/*/*"):
         shutil.copy(blob, theirs)
     for entry in (root / "ac" / sealing.toolchain).glob("*/*"):
-        payload = sealing.opened(entry.name, entry.read_bytes())
+        payload = sealing.unseal(entry.name, entry.read_bytes())
         (theirs / f"ac_{entry.name}").write_bytes(payload or b"")
 
 

@@ -330,14 +330,14 @@ def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
 def test_an_image_goes_into_the_vault_by_its_digest(tmp_path: Path, build_out: Path) -> None:
     with tarfile.open(tmp_path / "root.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("etc"))
-    kept = image.add(tmp_path / "root.tar", tmp_path / "there")
+    kept = image.import_tar(tmp_path / "root.tar", tmp_path / "there")
     recipe = recipe_of(tmp_path)
     pin = f'[host.image]\nname = "small"\ndigest = "{kept.digest}"\n'
     text = recipe.read_text("utf-8").replace("[bazel]\n", f"{pin}[bazel]\n")
     recipe.write_text(text, "utf-8")
     blobs: list[Extra] = [("image", blob.name, blob.read_bytes()) for blob in kept.blobs()]
     unpacking.unpack(made(tmp_path, *blobs, recipe=recipe), build_out, SILENCE)
-    assert image.kept(build_out / "vault", kept.digest).config == kept.config
+    assert image.find_image(build_out / "vault", kept.digest).config == kept.config
 
 
 def test_a_manifest_that_names_what_some_file_system_takes_for_git_is_refused(

@@ -24,14 +24,14 @@ EMPTY = sha256(b"")
 
 def digest(content: bytes) -> bytes:
     """Return a Digest message."""
-    head = messages.field(1, sha256(content).encode())
-    return head + b"\x10" + messages._encoded(len(content))
+    head = messages.encode_field(1, sha256(content).encode())
+    return head + b"\x10" + messages._encode_varint(len(content))
 
 
 def output(path: str, content: bytes) -> bytes:
     """Return an OutputFile in an ActionResult."""
-    listed = messages.field(1, path.encode()) + messages.field(2, digest(content))
-    return messages.field(2, listed)
+    listed = messages.encode_field(1, path.encode()) + messages.encode_field(2, digest(content))
+    return messages.encode_field(2, listed)
 
 
 @dataclass

@@ -138,7 +138,7 @@ def test_a_disk_that_refuses_links_is_no_reason_to_fail(
     def refused(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tfwright.tools.cache.private._shows_reading", refused)
+    monkeypatch.setattr("tfwright.tools.cache.private._records_access", refused)
     assert compiled(job, adding(ACTION)) is None
     assert "No space left on device" in notes[0]
     assert not job.private_cache.exists()
@@ -248,7 +248,7 @@ def test_a_compiler_is_part_of_the_toolchain_wherever_it_is_named(
     def of_host(compilers: Sequence[str], *_: object, **__: object) -> Toolchain:
         return dict.fromkeys(compilers, "")
 
-    monkeypatch.setattr(toolchain, "of_host", of_host)
+    monkeypatch.setattr(toolchain, "host_toolchain", of_host)
     bazelrc = make_file(tmp_path / "bazelrc", place.get("bazelrc", ""))
     choice = CompilerChoice(
         CompileTable.model_validate(place.get("compiling", {})),

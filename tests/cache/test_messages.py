@@ -4,7 +4,7 @@ import pytest
 from tests.cache.builds import digest, sha256
 
 from tfwright.tools.cache import messages
-from tfwright.tools.cache.messages import ActionResult, Blob, MalformedMessageError, field
+from tfwright.tools.cache.messages import ActionResult, Blob, MalformedMessageError, encode_field
 
 CONTENT = b"content"
 BLOB = Blob(sha256(CONTENT), len(CONTENT))
@@ -12,13 +12,13 @@ BLOB = Blob(sha256(CONTENT), len(CONTENT))
 
 def named(name: str, digest: bytes = b"", number: int = 2) -> bytes:
     """Return an entry with a name or path, and a digest where it has one."""
-    return field(1, name.encode()) + (field(number, digest) if digest else b"")
+    return encode_field(1, name.encode()) + (encode_field(number, digest) if digest else b"")
 
 
 def test_fields_of_every_kind_are_read() -> None:
     message = (
         b"\x08\xac\x02"  # field 1, a number
-        + field(2, b"text")
+        + encode_field(2, b"text")
         + b"\x1d\1\2\3\4"  # field 3, of four bytes
         + b"\x21\1\2\3\4\5\6\7\x08"  # field 4, of eight
     )
@@ -30,7 +30,9 @@ def test_fields_of_every_kind_are_read() -> None:
     ]
 
 
-@pytest.mark.parametrize("message", [field(2, b"text")[:-1], b"\x21\1\2", b"\x0b", b"\xff" * 20])
+@pytest.mark.parametrize(
+    "message", [encode_field(2, b"text")[:-1], b"\x21\1\2", b"\x0b", b"\xff" * 20]
+)
 def test_what_is_not_a_message_is_refused(message: bytes) -> None:
     with pytest.raises(MalformedMessageError):
         list(messages.fields(message))
@@ -39,52 +41,52 @@ def test_what_is_not_a_message_is_refused(message: bytes) -> None:
 @pytest.mark.parametrize("value", [3, b"\xff"])
 def test_a_field_of_another_kind_than_expected_is_refused(value: int | bytes) -> None:
     with pytest.raises(MalformedMessageError):
-        messages.text(value)
+        messages.decode_text(value)
 
 
 def test_files_folders_and_what_was_printed_are_the_blobs_of_a_result() -> None:
     payload = (
-        field(2, named("a.o", digest(CONTENT)))
-        + field(3, named("folder", digest(CONTENT), 3))
-        + field(12, named("link"))
+        encode_field(2, named("a.o", digest(CONTENT)))
+        + encode_field(3, named("folder", digest(CONTENT), 3))
+        + encode_field(12, named("link"))
         + b"\x20\x00"  # exit code 0
-        + field(6, digest(CONTENT))
-        + field(5, b"what is printed, where it is short")
+        + encode_field(6, digest(CONTENT))
+        + encode_field(5, b"what is printed, where it is short")
     )
-    assert messages.action_result(payload) == ActionResult((BLOB, BLOB), (BLOB,))
+    assert messages.parse_action_result(payload) == ActionResult((BLOB, BLOB), (BLOB,))
 
 
 def test_a_pointer_is_an_entry_of_one_blob() -> None:
     large = Blob(BLOB.sha256, 3_000_000)
-    assert messages.action_result(messages.pointer(large)) == ActionResult((large,), ())
+    assert messages.parse_action_result(messages.output_entry(large)) == ActionResult((large,), ())
 
 
 @pytest.mark.parametrize(
     "payload",
     [
-        field(2, named("../a", digest(CONTENT))),
-        field(3, named("/etc", digest(CONTENT), 3)),
-        field(10, named("a/../../b")),
-        field(2, named("a.o")),
-        field(6, field(1, b"../../x")),
-        field(6, field(1, BLOB.sha256.encode()) + field(2, b"size")),
+        encode_field(2, named("../a", digest(CONTENT))),
+        encode_field(3, named("/etc", digest(CONTENT), 3)),
+        encode_field(10, named("a/../../b")),
+        encode_field(2, named("a.o")),
+        encode_field(6, encode_field(1, b"../../x")),
+        encode_field(6, encode_field(1, BLOB.sha256.encode()) + encode_field(2, b"size")),
         b"\x20\x01",  # exit code 1
     ],
 )
 def test_a_result_that_cannot_be_used_is_refused(payload: bytes) -> None:
     with pytest.raises(MalformedMessageError):
-        messages.action_result(payload)
+        messages.parse_action_result(payload)
 
 
 def tree(*entries: tuple[int, bytes]) -> bytes:
     """Return a Tree whose root has some entries, by their field."""
-    return field(1, b"".join(field(kind, node) for kind, node in entries))
+    return encode_field(1, b"".join(encode_field(kind, node) for kind, node in entries))
 
 
 def test_the_files_of_all_directories_of_a_tree_are_listed() -> None:
-    child = field(2, field(1, named("b", digest(CONTENT))))
+    child = encode_field(2, encode_field(1, named("b", digest(CONTENT))))
     found = tree((1, named("a", digest(CONTENT))), (2, named("sub", b"d")), (3, named("l")))
-    unknown = field(9, b"of a newer Bazel")
+    unknown = encode_field(9, b"of a newer Bazel")
     assert list(messages.tree_blobs(found + child + unknown)) == [BLOB, BLOB]
 
 

@@ -49,8 +49,8 @@ def test_the_page_of_the_cache_is_one_document_of_json() -> None:
 
 def test_looking_at_a_host_without_a_cache_makes_none(tmp_path: Path) -> None:
     settings = HostFile(build_out=tmp_path)
-    assert usage.look(settings).held == 0
+    assert usage.cache_state(settings).held == 0
     assert not settings.cache_directory.exists()
     CacheStore(settings.cache_directory, 1 << 30).keep_entry("a" * 64, "b" * 64, b"entry")
-    seen = usage.look(settings)
+    seen = usage.cache_state(settings)
     assert (seen.held, seen.toolchains) == (5, (KeptToolchain("a" * 64, 1, {}),))

@@ -72,7 +72,7 @@ def test_nothing_is_taken_in_where_a_source_changed_during_the_build(
     build.add(ACTION, b"object")
     if killed:
         place = build.private.folder.parent
-        assert private.take_left(build.store, SEAL.secret, place, tree)
+        assert private.recover_left(build.store, SEAL.secret, place, tree)
     else:
         assert build.end().faults == {"the tree changed while Bazel ran": 1}
     assert begin().offered == {EMPTY}
@@ -88,11 +88,13 @@ def test_the_links_that_bazel_makes_in_the_tree_are_no_change(begin: Begin, tree
 
 
 def test_a_directory_that_an_action_made_is_taken_in_with_its_files(begin: Begin) -> None:
-    node = messages.field(1, messages.field(1, b"a") + messages.field(2, digest(b"inner")))
-    made = messages.field(1, node)
-    listed = messages.field(1, b"out/dir") + messages.field(3, digest(made))
+    node = messages.encode_field(
+        1, messages.encode_field(1, b"a") + messages.encode_field(2, digest(b"inner"))
+    )
+    made = messages.encode_field(1, node)
+    listed = messages.encode_field(1, b"out/dir") + messages.encode_field(3, digest(made))
     build = begin()
-    build.add(ACTION, b"inner", made, payload=messages.field(3, listed))
+    build.add(ACTION, b"inner", made, payload=messages.encode_field(3, listed))
     build.end()
     assert begin().offered == {ACTION, sha256(made), sha256(b"inner"), EMPTY}
     file_of(build.store, b"inner").unlink()
@@ -347,7 +349,7 @@ def test_what_a_killed_build_added_is_taken_in_by_the_next(
     build = begin(flat=flat)
     build.add(OTHER, b"other")
     # It says itself to which toolchain it belongs: the compiler may have changed since.
-    assert private.take_left(store, SEAL.secret, build.private.folder.parent, tree)
+    assert private.recover_left(store, SEAL.secret, build.private.folder.parent, tree)
     assert {ACTION, OTHER} < begin().offered
 
 
@@ -356,7 +358,7 @@ def test_a_build_that_was_killed_before_bazel_began_is_believed(
 ) -> None:
     build = begin()
     build.private.folder.with_suffix(private.LAID_OUT).unlink()
-    assert private.take_left(store, SEAL.secret, build.private.folder.parent, tree)
+    assert private.recover_left(store, SEAL.secret, build.private.folder.parent, tree)
     assert ACTION in begin().offered
 
 
@@ -367,6 +369,6 @@ def test_a_killed_build_is_believed_if_its_files_still_are_what_they_were(
     build = begin()
     overwrite(build.blob(sha256(b"object")), content)
     build.add(OTHER, b"made of it")
-    believed = private.take_left(store, SEAL.secret, build.private.folder.parent, tree)
+    believed = private.recover_left(store, SEAL.secret, build.private.folder.parent, tree)
     assert believed == (content == b"object")
     assert (OTHER in begin().offered) == believed

@@ -14,16 +14,16 @@ SEAL = Seal(b"s" * 32, "t" * 64)
 
 def test_a_seal_holds_for_its_entry_toolchain_and_action_only() -> None:
     entry = SEAL.add("a" * 64, b"payload")
-    assert SEAL.opened("a" * 64, entry) == b"payload"
-    assert SEAL.opened("b" * 64, entry) is None
-    assert SEAL.opened("a" * 64, b"other" + entry) is None
-    assert Seal(SEAL.secret, "u" * 64).opened("a" * 64, entry) is None
-    assert Seal(b"x" * 32, SEAL.toolchain).opened("a" * 64, entry) is None
+    assert SEAL.unseal("a" * 64, entry) == b"payload"
+    assert SEAL.unseal("b" * 64, entry) is None
+    assert SEAL.unseal("a" * 64, b"other" + entry) is None
+    assert Seal(SEAL.secret, "u" * 64).unseal("a" * 64, entry) is None
+    assert Seal(b"x" * 32, SEAL.toolchain).unseal("a" * 64, entry) is None
 
 
 @pytest.mark.parametrize("entry", [b"payload", b"", b"x" * 100])
 def test_an_entry_without_a_seal_is_not_believed(entry: bytes) -> None:
-    assert SEAL.opened("a" * 64, entry) is None
+    assert SEAL.unseal("a" * 64, entry) is None
 
 
 def test_a_secret_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def compiler(tmp_path: Path, include: Path) -> Path:
 def headers(tmp_path: Path, include: Path) -> str:
     """What a toolchain records of a compiler's headers."""
     program = str(compiler(tmp_path, include))
-    found = toolchain.of_host(
+    found = toolchain.host_toolchain(
         [program], Path(sys.executable), None, tmp_path / "memo", native=False
     )
     return found[f"headers of {program}"]
@@ -92,8 +92,8 @@ def test_a_touched_header_makes_another_toolchain(tmp_path: Path, include: Path)
 
 def test_the_parts_of_a_toolchain_are_written_down_under_its_digest(tmp_path: Path) -> None:
     tools = {"gcc": "a" * 64}
-    assert toolchain.kept(tmp_path, toolchain.keep(tools, tmp_path)) == tools
-    assert toolchain.kept(tmp_path, "0") == {}
+    assert toolchain.load(tmp_path, toolchain.save(tools, tmp_path)) == tools
+    assert toolchain.load(tmp_path, "0") == {}
 
 
 CLANG = """#!/bin/sh
@@ -108,7 +108,7 @@ def test_clang_is_all_that_its_driver_loads(tmp_path: Path) -> None:
     # A real program, whose shared libraries ldd can list.
     shutil.copyfile("/bin/sh", tmp_path / "clang")
     memo = tmp_path / "memo"
-    toolchain.of_host([str(driver)], Path(sys.executable), None, memo, native=False)
+    toolchain.host_toolchain([str(driver)], Path(sys.executable), None, memo, native=False)
     names = {Path(path).name for path in json.loads(memo.read_text("utf-8"))}
     assert "clang" in names
     assert any(name.startswith("libc") for name in names)
@@ -121,7 +121,9 @@ def test_another_nvcc_makes_another_toolchain(tmp_path: Path) -> None:
     write(cuda / "include/cuda.h")
 
     def programs() -> str:
-        found = toolchain.of_host([], Path(sys.executable), cuda, tmp_path / "memo", native=False)
+        found = toolchain.host_toolchain(
+            [], Path(sys.executable), cuda, tmp_path / "memo", native=False
+        )
         return found["CUDA's programs"]
 
     before = programs()
@@ -134,25 +136,25 @@ def test_another_nvcc_makes_another_toolchain(tmp_path: Path) -> None:
 
 def test_a_toolchain_of_an_image_is_its_digest_and_the_python() -> None:
     python = Path(sys.executable)
-    tools = toolchain.of_image("sha256:1", python, native=False)
+    tools = toolchain.image_toolchain("sha256:1", python, native=False)
     assert set(tools) == {"image", "machine", "target Python"}
-    another = toolchain.of_image("sha256:2", python, native=False)
+    another = toolchain.image_toolchain("sha256:2", python, native=False)
     assert tools != another
 
 
 def test_a_cpu_is_a_part_where_the_code_is_made_for_it(tmp_path: Path) -> None:
     python = Path(sys.executable)
-    tools = toolchain.of_image("sha256:1", python, native=True)
+    tools = toolchain.image_toolchain("sha256:1", python, native=True)
     assert tools["CPU"]
-    of_host = toolchain.of_host([], python, None, tmp_path / "memo", native=True)
+    of_host = toolchain.host_toolchain([], python, None, tmp_path / "memo", native=True)
     assert of_host["CPU"] == tools["CPU"]
 
 
 def test_a_compiler_that_is_not_installed_is_no_part(tmp_path: Path) -> None:
     memo = tmp_path / "memo"
     python = Path(sys.executable)
-    absent = toolchain.of_host(["no-such-cc"], python, None, memo, native=False)
+    absent = toolchain.host_toolchain(["no-such-cc"], python, None, memo, native=False)
     written = memo.stat().st_mtime_ns
-    assert absent == toolchain.of_host([], python, None, memo, native=False)
+    assert absent == toolchain.host_toolchain([], python, None, memo, native=False)
     # Nothing was computed the second time, so nothing was written down.
     assert memo.stat().st_mtime_ns == written

@@ -18,7 +18,7 @@ def made(tmp_path: Path) -> KeptImage:
     """Return an image that another host has."""
     with tarfile.open(tmp_path / "root.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("etc"), io.BytesIO())
-    return image.add(tmp_path / "root.tar", tmp_path / "other")
+    return image.import_tar(tmp_path / "root.tar", tmp_path / "other")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def said_of(image: dict[str, str], recipe: Recipe, build_out: Path) -> list[str]
 @pytest.fixture
 def findings(recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is said of an image of one's own, on a host without an engine."""
-    monkeypatch.setattr(engine, "installed", lambda _: False)
+    monkeypatch.setattr(engine, "is_installed", lambda _: False)
     return said_of(IMAGE, recipe, tmp_path)
 
 
@@ -41,7 +41,7 @@ def test_an_image_of_ones_own_is_looked_for_in_no_registry(findings: list[str]) 
 def test_an_image_with_a_containerfile_is_built_from_it(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "installed", lambda _: True)
+    monkeypatch.setattr(engine, "is_installed", lambda _: True)
     image = {**IMAGE, "containerfile": "mine.Containerfile"}
     (only,) = said_of(image, recipe, tmp_path)
     assert "invoke image --recipe small --build" in only

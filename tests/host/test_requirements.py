@@ -243,7 +243,7 @@ def test_a_toolkit_is_at_the_first_of_the_recipes_paths_and_cudnn_with_it_by_def
 def test_what_an_image_has_is_not_asked_of_the_host(
     recipe: Recipe, good: Good, container: RunningContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "installed", lambda _: True)
+    monkeypatch.setattr(engine, "is_installed", lambda _: True)
     image = {"name": "own", "digest": f"sha256:{'1' * 64}"}
     wanted = varied(
         with_cuda(recipe),
@@ -258,7 +258,7 @@ def test_what_an_image_has_is_not_asked_of_the_host(
         assert "the new digest into [host.image]" in found[lacking].remedy
     assert "image" in found["no Python 3.2"].wanted
     assert "no CUDA at /usr/local/cuda" in found
-    monkeypatch.setattr(engine, "installed", lambda _: False)
+    monkeypatch.setattr(engine, "is_installed", lambda _: False)
     assert only(requirements.examine(wanted, UNSET, bare)).found == "no podman"
 
 

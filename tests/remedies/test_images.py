@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def pinned(worded: Path, root: Path, tmp_path: Path) -> Path:
     """Let the recipe name an image that only another host has; return its layout there."""
-    made = image.add(root, tmp_path / "other")
+    made = image.import_tar(root, tmp_path / "other")
     add(
         worded,
         f'[host.image]\nname = "small"\ndigest = "{made.digest}"\n',
@@ -172,7 +172,7 @@ def test_an_engine_is_installed_or_the_other_one_is_taken(
 
     def chosen() -> None:
         settings = load(shell.host_file, HostFile)
-        engine.check_runs(engine.chosen(settings.container.engine))
+        engine.check_runs(engine.choose(settings.container.engine))
 
     before = shell.host_file.read_text("utf-8")
     if asked:
@@ -210,7 +210,7 @@ def podman(programs: Callable[..., None], tmp_path: Path) -> None:
 
 @pytest.fixture
 def kept(root: Path, tmp_path: Path) -> KeptImage:
-    return image.add(root, tmp_path / "other")
+    return image.import_tar(root, tmp_path / "other")
 
 
 @pytest.mark.usefixtures("podman")
@@ -242,7 +242,7 @@ def test_a_container_starts_once_its_engine_and_options_are_right(
         shell.host_file.write_text(before + table, "utf-8")
         settings = load(shell.host_file, HostFile).container
         plan = engine.ContainerPlan(kept, "job", (), options=settings.options)
-        with engine.opened(plan) as container:
+        with engine.running_container(plan) as container:
             return container.identifier
 
     if wrong != "the engine":
@@ -285,7 +285,7 @@ def test_an_image_that_its_registry_lacks_is_copied_or_made_again(  # noqa: PLR0
         assert "build the image again and pin the new digest" in remedy
         with tarfile.open(root, "a") as archive:
             archive.addfile(tarfile.TarInfo("etc/new"))
-        made = image.add(root, tmp_path / "build_out/vault")
+        made = image.import_tar(root, tmp_path / "build_out/vault")
         text = worded.read_text("utf-8")
         worded.write_text(re.sub(r"sha256:\w+", made.digest, text), "utf-8")
     shell.succeeds(f"{begun} --pull")

@@ -344,8 +344,8 @@ def test_an_image_that_is_not_here_is_pulled_by_the_command_that_is_shown(
     trial.settings(build_out=tmp_path)
     host = trial.recipe.host.changed(image=pinned)
     trial.recipe = trial.recipe.changed(host=host)
-    monkeypatch.setattr(engine, "installed", lambda _: True)
-    monkeypatch.setattr(registry, "presence", lambda *_: ("there", "200"))
+    monkeypatch.setattr(engine, "is_installed", lambda _: True)
+    monkeypatch.setattr(registry, "ask", lambda *_: ("there", "200"))
     (finding,) = images.findings(trial.recipe, trial.host_file)
     command = shlex.split(finding.remedy, comments=True)
     assert command == ["invoke", "image", "--recipe", "small", "--pull"]

@@ -291,7 +291,7 @@ def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: P
     given, room = table_of(tmp_path), tmp_path / "room"
     second = program("second $x")
     (room / "1.program").write_text(shlex.join(second) + "\n", "utf-8")
-    script = make_file(room / "job.sh", slurm.script_of(given, room))
+    script = make_file(room / "job.sh", slurm.batch_script(given, room))
     env = {"SLURM_ARRAY_TASK_ID": "1", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin:/bin"}
     subprocess.run(("/bin/sh", script), env=env, check=True)
     result = json.loads((room / "1.json").read_text("utf-8"))
@@ -307,14 +307,14 @@ def test_the_array_has_a_task_for_each_recipe(tmp_path: Path) -> None:
     given = table_of(
         tmp_path, options=["--mem=1G", "--array=0-3", "--job-name=mine", "--no-requeue"]
     )
-    argv = slurm.submission(given, tmp_path / "room", range(40)).argv
+    argv = slurm.submit_command(given, tmp_path / "room", range(40)).argv
     # The later of two options counts: tasks are found by our array and name.
     said = dict(word.split("=", 1) for word in argv if "=" in word)
     assert (said["--array"], said["--job-name"], said["--mem"]) == ("0-39", "room", "1G")
     assert argv.index("--requeue") < argv.index("--no-requeue")
     assert argv[-1] == str(tmp_path / "room/job.sh")
     # Later, one for each lost one.
-    assert "--array=3,7" in slurm.submission(given, tmp_path / "room", [3, 7]).argv
+    assert "--array=3,7" in slurm.submit_command(given, tmp_path / "room", [3, 7]).argv
 
 
 SBATCH = """
@@ -362,7 +362,7 @@ def test_ctrl_c_cancels_the_array(
             raise KeyboardInterrupt
         return {}
 
-    monkeypatch.setattr(slurm, "_queued", interrupt)
+    monkeypatch.setattr(slurm, "_task_states", interrupt)
     with pytest.raises(KeyboardInterrupt), slurm.run_folder(room, print) as folder:
         slurm.run(given, folder, [[program("a")]], lambda _: None, print)
     assert (tmp_path / "ended").read_text("utf-8") == f"--name={folder.name}\n"
@@ -398,9 +398,9 @@ def test_a_slurm_that_does_not_answer_is_asked_again_by_the_next_run(
 def test_a_result_of_another_run_or_task_is_none(tmp_path: Path) -> None:
     said = {"run": "tfwright-other", "task": 1, "status": 0, "seconds": 1}
     (tmp_path / "1.json").write_text(json.dumps(said), "utf-8")
-    assert slurm._result(tmp_path, 1).status == slurm.LOST
+    assert slurm._read_result(tmp_path, 1).status == slurm.LOST
     (tmp_path / "1.json").write_text(json.dumps(said | {"run": tmp_path.name}), "utf-8")
-    assert slurm._result(tmp_path, 1).status == 0
+    assert slurm._read_result(tmp_path, 1).status == 0
 
 
 # In the place of ssh: a machine whose rsync ends like this.

@@ -158,7 +158,7 @@ def input_members(
     for path in _target_packages(job, inputs):
         yield bundle.member_of("package", path)
     if job.recipe.host.image:
-        for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
+        for blob in image.find_image(job.places.vault, job.recipe.host.image.digest).blobs():
             yield bundle.member_of("image", blob, blob.name, blob.name)
     if with_toolkit:
         yield from toolkit_members(job)

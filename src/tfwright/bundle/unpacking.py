@@ -165,7 +165,7 @@ class Arrival:
         blobs = {member.sha256: path for member, path in self.files_of("image").items()}
         if pinned and blobs:
             # Layers of another image are left out.
-            image.put(blobs, pinned.digest, vault)
+            image.import_blobs(blobs, pinned.digest, vault)
         manifest = self.manifest
         for path in self.files_of("bazel").values():
             binary.add_to_store(path, manifest.bazel, manifest.platform, store, "a bundle")

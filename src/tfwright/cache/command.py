@@ -21,7 +21,7 @@ def cache(_: Context) -> Shown:
     from tfwright.documents import host_file
     from tfwright.tools.cache import usage
 
-    return Answer(usage.look(host_file.read()), show_cache)
+    return Answer(usage.cache_state(host_file.read()), show_cache)
 
 
 MIB, GIB = 1 << 20, 1 << 30

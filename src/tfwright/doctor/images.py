@@ -14,8 +14,8 @@ def without_engine(host_file: HostFile) -> Iterator[Finding]:
     # Every build imports this module, and most recipes name no image.
     from tfwright.tools.container import engine
 
-    program = engine.chosen(host_file.container.engine)
-    if not engine.installed(program):
+    program = engine.choose(host_file.container.engine)
+    if not engine.is_installed(program):
         yield Finding(
             f"no {program}",
             "podman or Docker, to run the recipe's container image",
@@ -33,7 +33,7 @@ def missing_image(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
 
     if image.path_of(host_file.build_out / "vault", pinned.digest).is_dir():
         return
-    if not registry.has_place(pinned.name):
+    if not registry.names_registry(pinned.name):
         # A name without a registry: the image was made here or on another host.
         yield _unobtainable(recipe, pinned, "no registry has it")
         return
@@ -50,10 +50,10 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
 
     yield from without_engine(host_file)
     absent = [*missing_image(recipe, host_file)]
-    if not registry.has_place(pinned.name):
+    if not registry.names_registry(pinned.name):
         yield from absent
         return
-    presence, said = registry.presence(pinned.name, pinned.digest)
+    presence, said = registry.ask(pinned.name, pinned.digest)
     why = f"{pinned.name}@{pinned.digest} ({said}, asked just now)"
     if presence == "there":
         # A build pulls it, so that this stops none.

@@ -50,11 +50,11 @@ def image(
     if pull:
         found: tuple[KeptImage, ...] = (images.pull(job.recipe, vault),)
     elif add:
-        found = (layouts.add(required_file(add, "image --add"), vault),)
+        found = (layouts.import_tar(required_file(add, "image --add"), vault),)
     elif containerfile:
         found = (make(required_file(containerfile, "image --containerfile")),)
     else:
-        found = images.whole_images(vault)
+        found = images.intact_images(vault)
     return Answer(found, show_images, lambda found: map(image_data, found))
 
 

@@ -38,15 +38,15 @@ def pull(recipe: Recipe, vault: Path) -> KeptImage:
             remedy="Add [host.image] with name and digest; docs/containers.md shows one.",
         )
     if image.path_of(vault, pinned.digest).is_dir():
-        return image.kept(vault, pinned.digest)
+        return image.find_image(vault, pinned.digest)
     return registry.pull(pinned.name, pinned.digest, vault)
 
 
-def whole_images(vault: Path) -> tuple[KeptImage, ...]:
+def intact_images(vault: Path) -> tuple[KeptImage, ...]:
     """Return the images of the vault that are whole."""
     found = []
     for layout in sorted((vault / "images").glob("*")):
         # A build that names a damaged one says what is wrong with it.
         with suppress(SupplyError):
-            found.append(image.kept(vault, f"sha256:{layout.name}"))
+            found.append(image.find_image(vault, f"sha256:{layout.name}"))
     return tuple(found)

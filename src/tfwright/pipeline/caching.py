@@ -67,14 +67,14 @@ class CompilerChoice:
         native = is_native(flags)
         image = container_name()
         if image:
-            return toolchain.of_image(image, self.python, native=native)
+            return toolchain.image_toolchain(image, self.python, native=native)
         # The host file can name one too: configure has written it down, or it is exported.
         places = (self.compiling.env, self.answering.answers, self.configured.exported)
         # Bazel finds gcc and cc by itself.
         compilers = (*compilers_in(places, flags), "gcc", "cc")
         # The memo saves hashing compilers and CUDA again while their files are unchanged.
         memo = root / "fingerprints.json"
-        return toolchain.of_host(compilers, self.python, self.host.cuda, memo, native=native)
+        return toolchain.host_toolchain(compilers, self.python, self.host.cuda, memo, native=native)
 
 
 def recover_entries(job: Job) -> bool:
@@ -85,7 +85,7 @@ def recover_entries(job: Job) -> bool:
     if not job.private_cache.is_dir():
         return True
     secret = read_secret(job.host_file.cache_secret)
-    return private.take_left(_store(job), secret, job.private_cache, job.places.tree)
+    return private.recover_left(_store(job), secret, job.private_cache, job.places.tree)
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def _lay_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) -
     store = _store(job)
     # Bazel's keys do not cover the compiler: replaced in place, it still gets hits of
     # the old one. So each toolchain has entries of its own.
-    digest = toolchain.keep(compilers.toolchain(root), root)
+    digest = toolchain.save(compilers.toolchain(root), root)
     sealing = Seal(secret, digest)
     flat = Release.parse(version) < FIRST_WITH_FOLDERS
     cache = PrivateCache(store, sealing, job.private_cache, job.places.tree, flat=flat)

@@ -41,7 +41,7 @@ def stage_container(job: RecipeJob, stage: str) -> Iterator[None]:
     # The container sees build_out, and has a /tmp of its own.
     temporary = job.places.own / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
-    with engine.opened(plan(job, stage)):
+    with engine.running_container(plan(job, stage)):
         # Where programs inside see them as well.
         before, tempfile.tempdir = tempfile.tempdir, str(temporary)
         try:
@@ -107,7 +107,7 @@ def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
     shared = (job.places.vault.resolve(), job.places.git.resolve())
     outside = (path for path in shared if not path.is_relative_to(build_out.resolve()))
     return ContainerPlan(
-        image=image.kept(job.places.vault, pinned.digest),
+        image=image.find_image(job.places.vault, pinned.digest),
         job=f"{job.places.own}",
         # By the same path inside as outside: Bazel and ./configure write absolute paths down.
         writable=(build_out, *outside),
@@ -115,5 +115,5 @@ def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
         network=online,
         runtime=table.runtime,
         options=table.options,
-        engine=engine.chosen(table.engine),
+        engine=engine.choose(table.engine),
     )

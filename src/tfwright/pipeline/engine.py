@@ -383,10 +383,10 @@ def open_shell(job: RecipeJob, name: str) -> NoReturn:
     shell = ("/bin/bash", "--norc", "--noprofile")
     entered = Command(shell, command.cwd, {**command.env, **terminal})
     if containers.has_container(job, name):
-        from tfwright.tools.container.engine import opened
+        from tfwright.tools.container.engine import running_container
 
         containers.pull_image(job)
-        with opened(containers.plan(job, name)) as container:
+        with running_container(containers.plan(job, name)) as container:
             sys.exit(show(container.command(entered, terminal=True, echo=True)))
     become(entered)
 

@@ -127,7 +127,7 @@ def image(recipe: Recipe, vault: Path) -> LockedImage | None:
     pinned = recipe.host.image
     if pinned is None:
         return None
-    kept = images.kept(vault, pinned.digest)
+    kept = images.find_image(vault, pinned.digest)
     return LockedImage(
         name=pinned.name, digest=pinned.digest, parts=kept.manifest.parts, size=kept.size
     )

@@ -86,7 +86,7 @@ def test_an_unpacked_bazel_that_somebody_changed_is_removed_and_it_is_said_how(
     else:
         build = build.with_name("BUILD.bazel")
         build.touch()
-    found = installation.mend(binary, root)
+    found = installation.remove_damaged(binary, root)
     assert found == [f"embedded_tools/tools/cpp/{build.name} {said}"]
     assert not folder.exists()
 

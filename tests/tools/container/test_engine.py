@@ -93,7 +93,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> KeptImage:
     with tarfile.open(place / "root.tar", "w", dereference=True) as archive:
         for name in sorted(needed):
             archive.add(name, name.lstrip("/"))
-    return image.add(place / "root.tar", place)
+    return image.import_tar(place / "root.tar", place)
 
 
 def plan_of(system: KeptImage, place: Path, program: Engine) -> ContainerPlan:
@@ -106,7 +106,7 @@ def plan_of(system: KeptImage, place: Path, program: Engine) -> ContainerPlan:
 
 @pytest.fixture
 def container(system: KeptImage, tmp_path: Path, program: Engine) -> Iterator[Container]:
-    with engine.opened(plan_of(system, tmp_path, program)) as opened:
+    with engine.running_container(plan_of(system, tmp_path, program)) as opened:
         yield opened
 
 
@@ -129,13 +129,13 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from tfwright.tools.container import engine
-from tfwright.tools.container.image import kept
+from tfwright.tools.container.image import find_image
 from tfwright.tools.container.engine import ContainerPlan
 vault, digest, job, place, runtime, program, *options = sys.argv[1:]
-image = kept(Path(vault), digest)
+image = find_image(Path(vault), digest)
 extra = {"runtime": runtime or None, "options": tuple(options), "engine": program}
 plan = ContainerPlan(image, job, (Path(place),), **extra)
-with engine.opened(plan):
+with engine.running_container(plan):
     print("open", flush=True)
     time.sleep(60)
 """

@@ -39,7 +39,7 @@ esac
 def made(tmp_path: Path) -> KeptImage:
     """Return a small image in a vault."""
     root = make_tar(tmp_path / "root.tar", {"etc/os-release": "NAME="})
-    return image.add(root, tmp_path / "made")
+    return image.import_tar(root, tmp_path / "made")
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def listing(made: KeptImage) -> bytes:
 @pytest.mark.usefixtures("offered")
 def test_an_image_is_pulled_by_its_digest(made: KeptImage, tmp_path: Path) -> None:
     pulled = registry.pull(NAME, made.digest, tmp_path / "vault")
-    assert pulled == image.kept(tmp_path / "vault", made.digest)
+    assert pulled == image.find_image(tmp_path / "vault", made.digest)
     assert pulled.config == made.config
     assert [path.name for path in (tmp_path / "vault/images").iterdir()] == [made.digest[7:]]
 
@@ -109,8 +109,8 @@ def test_what_skopeo_fails_with_is_said(
 
 
 def test_a_name_without_a_registry_is_never_asked_for(tmp_path: Path) -> None:
-    assert not registry.has_place("debian-bullseye")
-    assert not registry.has_place("someone/image")
+    assert not registry.names_registry("debian-bullseye")
+    assert not registry.names_registry("someone/image")
     with fails(SupplyError, "sha256:" + "0" * 64):
         registry.pull("debian-bullseye", "sha256:" + "0" * 64, tmp_path)
 
@@ -204,13 +204,13 @@ def test_skopeo_gives_what_a_registry_has_by_digest(
     content[f"/v2/library/small/manifests/{digest_of(listed)}"] = listed
     for digest in (made.digest, digest_of(listed)):
         assert registry.pull(name, digest, tmp_path / "vault").config == made.config
-    assert registry.presence(name, made.digest)[0] == "there"
+    assert registry.ask(name, made.digest)[0] == "there"
     layer = f"/v2/library/small/blobs/{made.manifest.parts[1]}"
     content[layer] = b"X" * len(content[layer])
     with fails(SupplyError, name):
         registry.pull(name, made.digest, tmp_path / "other")
     content.clear()
-    assert registry.presence(name, made.digest)[0] != "there"
+    assert registry.ask(name, made.digest)[0] != "there"
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def real_registry(tmp_path: Path) -> Iterator[str]:
 def test_a_real_registry_gives_what_podman_pushed(
     made: KeptImage, real_registry: str, tmp_path: Path, form: str
 ) -> None:
-    if not engine.installed("podman"):
+    if not engine.is_installed("podman"):
         pytest.skip("podman is not installed")
     engine.load(made, tmp_path)
     name, kept = f"{real_registry}/library/small", tmp_path / "digest"

@@ -118,7 +118,7 @@ def _prepare(job: Job, bazel: "Invocation", host: HostFacts) -> None:
     # Bazel makes its links again, but leaves a directory in the place of one.
     for name in LINKS:
         files.remove(job.places.tree / name)
-    if wrong := installation.mend(bazel.binary, job.places.install_root):
+    if wrong := installation.remove_damaged(bazel.binary, job.places.install_root):
         job.listener.note(f"Bazel unpacks itself again: {wrong[0]}")
     _remake_changed(job, bazel.client)
     _forget_compiler(job, bazel.client, host)

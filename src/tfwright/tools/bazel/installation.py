@@ -45,7 +45,7 @@ def first_start_error(fault: ToolError, binary: Path, install_root: Path) -> Tfw
     return fault
 
 
-def mend(binary: Path, install_root: Path) -> list[str]:
+def remove_damaged(binary: Path, install_root: Path) -> list[str]:
     """Remove unpacked forms of `binary` that hold other files than it; say how each differs.
 
     Bazel itself looks at the files' times only, which can be put back, and unpacks itself again
@@ -68,7 +68,7 @@ def mend(binary: Path, install_root: Path) -> list[str]:
     return found
 
 
-def _other_files(binary: Path, unpacked: Path) -> list[str]:
+def _differing_files(binary: Path, unpacked: Path) -> list[str]:
     """Say which files of an unpacked Bazel differ from those packed in a binary, and how.
 
     None of another Bazel's; a script in the place of a binary has nothing to compare.

@@ -50,7 +50,7 @@ class ActionResult:
     """Lists of the files of whole directories."""
 
 
-def action_result(payload: bytes) -> ActionResult:
+def parse_action_result(payload: bytes) -> ActionResult:
     """Read an entry of the action cache.
 
     Raises MalformedMessageError if it is none, if the action failed, or if a path leads out of
@@ -60,13 +60,13 @@ def action_result(payload: bytes) -> ActionResult:
     trees: list[Blob] = []
     for number, value in fields(payload):
         if number == OUTPUT_FILES:
-            blobs.append(_listed(value, DIGEST))
+            blobs.append(_listed_blob(value, DIGEST))
         elif number == OUTPUT_DIRECTORIES:
-            trees.append(_listed(value, TREE_DIGEST))
+            trees.append(_listed_blob(value, TREE_DIGEST))
         elif number in {STDOUT, STDERR}:
-            blobs.append(_digest(value))
+            blobs.append(_parse_digest(value))
         elif number in LINKS:
-            _path(value)
+            _check_path(value)
         elif number == EXIT_CODE and value != 0:
             raise MalformedMessageError("the action failed")
     return ActionResult(tuple(blobs), tuple(trees))
@@ -80,41 +80,45 @@ def tree_blobs(tree: bytes) -> Iterator[Blob]:
     for number, directory in fields(tree):
         if number not in {ROOT, CHILDREN}:
             continue
-        for kind, node in fields(content(directory)):
+        for kind, node in fields(as_bytes(directory)):
             if kind == FILES:
-                yield _listed(node, DIGEST)
+                yield _listed_blob(node, DIGEST)
             elif kind in {FOLDERS, SYMLINKS}:
-                _path(node)
+                _check_path(node)
 
 
-def pointer(blob: Blob) -> bytes:
+def output_entry(blob: Blob) -> bytes:
     """Return the entry of an action that printed a blob and made nothing else."""
-    digest = field(1, blob.sha256.encode()) + _encoded(2 << 3 | VARINT) + _encoded(blob.size)
-    return field(STDOUT, digest)
+    digest = (
+        encode_field(1, blob.sha256.encode())
+        + _encode_varint(2 << 3 | VARINT)
+        + _encode_varint(blob.size)
+    )
+    return encode_field(STDOUT, digest)
 
 
-def _listed(value: Value, digest: int) -> Blob:
+def _listed_blob(value: Value, digest: int) -> Blob:
     """Return the blob of a file or directory that a result lists."""
-    _path(value)
-    for number, inner in fields(content(value)):
+    _check_path(value)
+    for number, inner in fields(as_bytes(value)):
         if number == digest:
-            return _digest(inner)
+            return _parse_digest(inner)
     raise MalformedMessageError("an output has no digest")
 
 
-def _path(value: Value) -> None:
+def _check_path(value: Value) -> None:
     """Refuse a path that is absolute or climbs."""
-    for number, inner in fields(content(value)):
+    for number, inner in fields(as_bytes(value)):
         if number == PATH:
-            path = PurePosixPath(text(inner))
+            path = PurePosixPath(decode_text(inner))
             if path.is_absolute() or ".." in path.parts:
                 raise MalformedMessageError(f"the path {str(path)!r} leads out of the build")
 
 
-def _digest(value: Value) -> Blob:
+def _parse_digest(value: Value) -> Blob:
     """Read a Digest message. The digest becomes a file name, so nothing but hex passes."""
-    known = dict(fields(content(value)))
-    sha256, size = text(known.get(1, b"")), known.get(2, 0)
+    known = dict(fields(as_bytes(value)))
+    sha256, size = decode_text(known.get(1, b"")), known.get(2, 0)
     if not SHA256.fullmatch(sha256) or not isinstance(size, int):
         raise MalformedMessageError("a digest is not SHA-256")
     return Blob(sha256, size)
@@ -127,14 +131,14 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
     """
     at = 0
     while at < len(message):
-        key, at = _varint(message, at)
+        key, at = _read_varint(message, at)
         number, kind = key >> 3, key & 7
         if kind == VARINT:
-            value, at = _varint(message, at)
+            value, at = _read_varint(message, at)
             yield number, value
             continue
         if kind == BYTES:
-            size, at = _varint(message, at)
+            size, at = _read_varint(message, at)
         elif kind in {FIXED32, FIXED64}:
             size = 4 if kind == FIXED32 else 8
         else:
@@ -145,27 +149,27 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
         at += size
 
 
-def text(value: Value) -> str:
+def decode_text(value: Value) -> str:
     """Return a string field. Raises MalformedMessageError if it is not UTF-8 text."""
     try:
-        return content(value).decode("utf-8")
+        return as_bytes(value).decode("utf-8")
     except UnicodeDecodeError as fault:
         raise MalformedMessageError("a string field is not UTF-8") from fault
 
 
-def content(value: Value) -> bytes:
+def as_bytes(value: Value) -> bytes:
     """Return a field of bytes. Raises MalformedMessageError if it is a number."""
     if isinstance(value, int):
         raise MalformedMessageError("a number stands where bytes were expected")
     return value
 
 
-def field(number: int, value: bytes) -> bytes:
+def encode_field(number: int, value: bytes) -> bytes:
     """Return a field of bytes, encoded."""
-    return _encoded(number << 3 | BYTES) + _encoded(len(value)) + value
+    return _encode_varint(number << 3 | BYTES) + _encode_varint(len(value)) + value
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def _read_varint(message: bytes, at: int) -> tuple[int, int]:
     """Return the number that begins at a position, and the position after it."""
     value = 0
     for index, byte in enumerate(message[at : at + LONGEST_VARINT]):
@@ -175,7 +179,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     raise MalformedMessageError("a number is cut off")
 
 
-def _encoded(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     """Return a number as a varint."""
     encoded = bytearray()
     while value > 0x7F:  # noqa: PLR2004 seven bits a byte

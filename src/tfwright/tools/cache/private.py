@@ -73,19 +73,19 @@ class PrivateCache:
         What is missing, or was damaged, comes from the remote cache. Raises OSError.
         """
         self.folder.mkdir(parents=True)
-        if not _shows_reading(self.folder):
+        if not _records_access(self.folder):
             raise OSError(0, "the disk does not record when files are read (noatime)")
         # The cache does not hold it, and some Bazels ask for it.
         self._blob_link(EMPTY).touch()
-        self._store.recall(self.seal)
+        self._store.load_verified(self.seal)
         for action in self._store.actions(self.seal.toolchain):
-            self._lay(action)
+            self._lay_entry(action)
         if remote:
             fetched = remote.pull(without=self._entries)
             self.fetched = len(fetched)
             for action in fetched:
-                self._lay(action)
-        record = {"tree": self._sources(), "actions": list(self._entries)}
+                self._lay_entry(action)
+        record = {"tree": self._tree_digest(), "actions": list(self._entries)}
         files.write(self._record, json.dumps(record))
 
     def take_in(self) -> None:
@@ -93,20 +93,20 @@ class PrivateCache:
         added: dict[str, bytes] = {}
         read: list[str] = []
         try:
-            self._inspect(read, added)
+            self._list_used(read, added)
             # Bazel before 0.26 computes no checksum of what it took: a wrong file could be
             # the input of anything that was built.
             # Looking at a whole tree is for nothing where all came from the cache.
             if added and not self.spoiled:
                 # Bazel takes a file's digest before the action that reads it: where the file
                 # changed in between, the result belongs to other sources than its entry says.
-                if json_text.load_object(self._record).get("tree") != self._sources():
-                    self.use.fault("the tree changed while Bazel ran")
+                if json_text.load_object(self._record).get("tree") != self._tree_digest():
+                    self.use.count_fault("the tree changed while Bazel ran")
                     added.clear()
                 for action, payload in sorted(added.items()):
-                    self._take(action, payload)
+                    self._take_result(action, payload)
         except OSError as fault:
-            self.use.fault(reason(fault))
+            self.use.count_fault(reason(fault))
         with suppress(OSError):
             files.remove(self.folder)
             files.remove(self._record)
@@ -118,19 +118,19 @@ class PrivateCache:
             self.use.hits += 1
         for sha256 in self._laid:
             self._store.refresh(sha256, used=sha256 in used)
-        self._store.remember(self.seal, (*self._laid, *self._adopted))
+        self._store.save_verified(self.seal, (*self._laid, *self._adopted))
 
-    def _lay(self, action: str) -> None:
+    def _lay_entry(self, action: str) -> None:
         """Lay out an entry, after its files: those of an entry that is left out do no harm."""
         toolchain = self.seal.toolchain
         try:
             entry = self._store.entry(toolchain, action)
-            payload = self.seal.opened(action, entry)
+            payload = self.seal.unseal(action, entry)
             if payload is None:
                 # Another host with another secret may believe it.
                 self._refused[action] = "an entry was not written by a trusted builder"
                 return
-            result = messages.action_result(payload)
+            result = messages.parse_action_result(payload)
             blobs = {blob.sha256: blob for blob in (*result.blobs, *result.trees)}
             for blob in blobs.values():
                 self._lay_blob(blob)
@@ -138,7 +138,7 @@ class PrivateCache:
             blobs |= {blob.sha256: blob for blob in self._store.files_of(result)}
             for blob in blobs.values():
                 self._lay_blob(blob)
-            link = self._made(ENTRY + action if self._flat else f"ac/{action[:2]}/{action}")
+            link = self._entry_path(ENTRY + action if self._flat else f"ac/{action[:2]}/{action}")
             link.write_bytes(entry)
             # Reading changes a time of access that is older than the content.
             os.utime(link, (0, 0))
@@ -165,7 +165,7 @@ class PrivateCache:
         # A link changes the state of its file.
         self._laid[sha256] = self._store.verified[sha256] = state
 
-    def _inspect(self, read: list[str], added: dict[str, bytes]) -> None:
+    def _list_used(self, read: list[str], added: dict[str, bytes]) -> None:
         """List the actions whose entries Bazel read, and the entries that it added.
 
         What is not as it was laid out is compared with its name. Raises OSError.
@@ -185,18 +185,18 @@ class PrivateCache:
                 entry = files.content(path)
                 if name not in laid_out:
                     added[name] = entry
-                elif self.seal.opened(name, entry) is None:
+                elif self.seal.unseal(name, entry) is None:
                     self.spoiled = True
                 elif found.st_atime_ns and name in self._entries:
                     read.append(name)
 
-    def _take(self, action: str, payload: bytes) -> None:
+    def _take_result(self, action: str, payload: bytes) -> None:
         """Take the result of an action that Bazel ran, with its files."""
         self.use.lookups += 1
         if action in self._refused:
-            self.use.fault(self._refused[action])
+            self.use.count_fault(self._refused[action])
         try:
-            for blob in self._store.files_of(messages.action_result(payload)):
+            for blob in self._store.files_of(messages.parse_action_result(payload)):
                 path = self._blob_link(blob.sha256)
                 if blob.sha256 == EMPTY or blob.sha256 in self._adopted:
                     continue
@@ -211,12 +211,12 @@ class PrivateCache:
                 self._adopted.add(blob.sha256)
             self._store.keep_entry(self.seal.toolchain, action, self.seal.add(action, payload))
         except FAULTS as fault:
-            self.use.fault(reason(fault))
+            self.use.count_fault(reason(fault))
         else:
             self.actions.append(action)
             self.use.stored += 1
 
-    def _sources(self) -> str:
+    def _tree_digest(self) -> str:
         """Return a digest of the state of all files of the tree. Raises OSError."""
         names = (*CONVENIENCE, self._tree.name)
         return trees.state_digest(
@@ -224,16 +224,16 @@ class PrivateCache:
         )
 
     def _blob_link(self, sha256: str) -> Path:
-        return self._made(sha256 if self._flat else f"cas/{sha256[:2]}/{sha256}")
+        return self._entry_path(sha256 if self._flat else f"cas/{sha256[:2]}/{sha256}")
 
-    def _made(self, name: str) -> Path:
+    def _entry_path(self, name: str) -> Path:
         path = self.folder / name
         if not self._flat:
             path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
 
-def take_left(store: CacheStore, secret: bytes, place: Path, tree: Path) -> bool:
+def recover_left(store: CacheStore, secret: bytes, place: Path, tree: Path) -> bool:
     """Take in what builds left that were killed; say whether what they built is to be believed."""
     believed = True
     for folder in place.glob("*"):
@@ -246,7 +246,7 @@ def take_left(store: CacheStore, secret: bytes, place: Path, tree: Path) -> bool
     return believed
 
 
-def _shows_reading(folder: Path) -> bool:
+def _records_access(folder: Path) -> bool:
     """Say whether times of access show what was read. Raises OSError."""
     probe = folder / "probe"
     probe.write_bytes(b"read me")

@@ -103,17 +103,17 @@ class RemoteCache:
         index: dict[str, bytes] = {}
 
         def fetch(action: str) -> None:
-            payload = self._seal.opened(action, index[action])
+            payload = self._seal.unseal(action, index[action])
             if payload is None:
                 raise MissError("an entry was not written by a trusted builder")
-            for blob in self._store.files_of(messages.action_result(payload)):
+            for blob in self._store.files_of(messages.parse_action_result(payload)):
                 if time.monotonic() > deadline:
                     raise ServerFaultError("it took too long to send everything")
-                self._bring(blob)
+                self._fetch_blob(blob)
             self._store.keep_entry(self._seal.toolchain, action, index[action])
 
-        self._each([self._name], lambda _: index.update(self._index()))
-        return self._each([action for action in index if action not in without], fetch)
+        self._act_on_each([self._name], lambda _: index.update(self._read_index()))
+        return self._act_on_each([action for action in index if action not in without], fetch)
 
     def push(self, actions: Iterable[str]) -> list[str]:
         """Send what the server lacks of a build; return the actions that its index lists now."""
@@ -124,14 +124,14 @@ class RemoteCache:
             if not self._store.entry_path(self._seal.toolchain, action).exists():
                 return
             entry = self._store.entry(self._seal.toolchain, action)
-            payload = self._seal.opened(action, entry)
+            payload = self._seal.unseal(action, entry)
             if payload is None:
                 raise MissError("an entry was not written by a trusted builder")
-            for blob in self._store.files_of(messages.action_result(payload)):
+            for blob in self._store.files_of(messages.parse_action_result(payload)):
                 if blob.sha256 == EMPTY:
                     continue
                 # The server may claim to have a blob of this size.
-                with self._answer("HEAD", f"cas/{blob.sha256}") as answer:
+                with self._request("HEAD", f"cas/{blob.sha256}") as answer:
                     length = answer.headers.get("Content-Length")
                     has = answer.status == OK and length in {None, str(blob.size)}
                 if not has or blob.sha256 in self.damaged:
@@ -145,27 +145,27 @@ class RemoteCache:
             listed = Blob(hashlib.sha256(text).hexdigest(), len(text))
             # The blob first: an index never precedes what it points to.
             self._put(f"cas/{listed.sha256}", text, listed.size)
-            pointer = messages.pointer(listed)
+            pointer = messages.output_entry(listed)
             self._put(f"ac/{self._name}", pointer, len(pointer))
 
-        self._each(actions, send)
-        return list(index) if index and self._each([self._name], publish) else []
+        self._act_on_each(actions, send)
+        return list(index) if index and self._act_on_each([self._name], publish) else []
 
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
 
-    def _each(self, names: Iterable[str], act: Callable[[str], None]) -> list[str]:
+    def _act_on_each(self, names: Iterable[str], act: Callable[[str], None]) -> list[str]:
         """Do the same for several names at once; return those for which it went well."""
 
-        def tried(name: str) -> bool:
+        def try_one(name: str) -> bool:
             if self._faults >= MOST_FAULTS:
                 return False
             try:
                 act(name)
             except FAULTS as fault:
                 with self._lock:
-                    self._use.fault(reason(fault))
+                    self._use.count_fault(reason(fault))
                     self._faults += isinstance(fault, ServerFaultError)
                 return False
             return True
@@ -173,15 +173,15 @@ class RemoteCache:
         listed = list(names)
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             return [
-                name for name, good in zip(listed, pool.map(tried, listed), strict=True) if good
+                name for name, good in zip(listed, pool.map(try_one, listed), strict=True) if good
             ]
 
-    def _index(self) -> Mapping[str, bytes]:
+    def _read_index(self) -> Mapping[str, bytes]:
         """Return the entries of the recipe's last build: action = sealed entry."""
         with tempfile.TemporaryFile() as found:
             if not self._get(f"ac/{self._name}", LARGEST_ENTRY, found):
                 return {}
-            blobs = messages.action_result(found.read()).blobs
+            blobs = messages.parse_action_result(found.read()).blobs
         with tempfile.TemporaryFile() as found:
             # The size is the server's claim; a huge one is not downloaded.
             if not blobs or blobs[0].size > LARGEST_INDEX:
@@ -193,7 +193,7 @@ class RemoteCache:
             except ValidationError as fault:
                 raise ServerFaultError("it sent an index that cannot be read") from fault
 
-    def _bring(self, blob: Blob) -> None:
+    def _fetch_blob(self, blob: Blob) -> None:
         """Fetch a blob unless the directory has it, verified."""
         if blob.sha256 == EMPTY:
             return
@@ -216,7 +216,7 @@ class RemoteCache:
     def _get(self, path: str, most: int, to: BinaryIO) -> bool:
         """Write a body of at most `most` bytes to a file, and rewind; False if there is none."""
         deadline = time.monotonic() + ANSWER_SECONDS + most / SLOWEST
-        with self._answer("GET", path) as answer:
+        with self._request("GET", path) as answer:
             if answer.status != OK:
                 return False
             # read1 returns what is there: a server that drips must not hold us for a whole piece.
@@ -228,13 +228,13 @@ class RemoteCache:
         return True
 
     def _put(self, path: str, body: bytes | BinaryIO, size: int) -> None:
-        with self._answer("PUT", path, body, size) as answer:
+        with self._request("PUT", path, body, size) as answer:
             if answer.status not in {OK, CREATED, NO_CONTENT}:
                 raise ServerFaultError(f"it refused to store (HTTP {answer.status})")
         self.moved += size
 
     @contextmanager
-    def _answer(
+    def _request(
         self, method: str, path: str, body: bytes | BinaryIO | None = None, size: int = 0
     ) -> "Iterator[BaseHTTPResponse]":
         """Ask the server. Raises ServerFaultError, also from reading."""

@@ -32,7 +32,7 @@ SEAL_FIELD = 2016
 """Number of the field that holds a seal; the API's own end at 20."""
 SEAL_SIZE = 32
 """Bytes of a secret and of a seal."""
-SEAL_LENGTH = len(messages.field(SEAL_FIELD, bytes(SEAL_SIZE)))
+SEAL_LENGTH = len(messages.encode_field(SEAL_FIELD, bytes(SEAL_SIZE)))
 """Bytes of the field."""
 
 
@@ -49,9 +49,9 @@ class Seal:
         # Toolchain and action are hex of fixed length: no two triples give the same bytes.
         head = f"{self.toolchain}:{action}:".encode()
         mac = hmac.digest(self.secret, head + payload, hashlib.sha256)
-        return payload + messages.field(SEAL_FIELD, mac)
+        return payload + messages.encode_field(SEAL_FIELD, mac)
 
-    def opened(self, action: str, entry: bytes) -> bytes | None:
+    def unseal(self, action: str, entry: bytes) -> bytes | None:
         """Return an entry without its seal; None if it was not sealed for this action."""
         payload = entry[:-SEAL_LENGTH]
         good = hmac.compare_digest(entry, self.add(action, payload))
@@ -240,7 +240,7 @@ class CacheStore:
             good = files.sha256(temporary) == sha256
             if good:
                 path = self.blob_path(sha256)
-                self._settle(temporary, path, size)
+                self._place(temporary, path, size)
                 self.verified[sha256] = FileState.of(path.lstat())
         return good
 
@@ -255,7 +255,7 @@ class CacheStore:
         with files.scratch_directory(self.incoming) as scratch:
             temporary = scratch / action
             temporary.write_bytes(entry)
-            self._settle(temporary, self.entry_path(toolchain, action), len(entry))
+            self._place(temporary, self.entry_path(toolchain, action), len(entry))
 
     def use_entry(self, toolchain: str, action: str) -> None:
         """Let an entry count as used just now."""
@@ -276,30 +276,30 @@ class CacheStore:
         folders = filter(Path.is_dir, (self.root / "ac").iterdir())
         return {folder.name: sum(1 for _ in folder.glob("*/*")) for folder in sorted(folders)}
 
-    def recall(self, seal: Seal) -> None:
+    def load_verified(self, seal: Seal) -> None:
         """Take over what the last build with a toolchain left verified, if that was this host."""
         try:
-            given, _, text = files.content(self._record(seal)).partition(b"\n")
+            given, _, text = files.content(self._verified_file(seal)).partition(b"\n")
             if given == seal.signature(text):
                 known = json_text.parse(text)
                 self.verified.update({name: FileState(*state) for name, state in known.items()})
         except (OSError, ValueError, TypeError, AttributeError):
             return
 
-    def remember(self, seal: Seal, names: Iterable[str]) -> None:
+    def save_verified(self, seal: Seal, names: Iterable[str]) -> None:
         """Write down which of these blobs are verified."""
         known = {name: self.verified[name] for name in names if name in self.verified}
         text = json.dumps(known, separators=(",", ":")).encode()
         # The record only saves time.
         with contextlib.suppress(OSError):
-            files.write(self._record(seal), seal.signature(text) + b"\n" + text)
+            files.write(self._verified_file(seal), seal.signature(text) + b"\n" + text)
 
-    def _record(self, seal: Seal) -> Path:
+    def _verified_file(self, seal: Seal) -> Path:
         # Hosts with other secrets may share the directory.
         whose = hashlib.sha256(seal.secret).hexdigest()[:16]
         return self.root / "verified" / f"{seal.toolchain}-{whose}.json"
 
-    def _settle(self, temporary: Path, path: Path, size: int) -> None:
+    def _place(self, temporary: Path, path: Path, size: int) -> None:
         """Give a whole file its place."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.chmod(READ_ONLY)

@@ -59,7 +59,7 @@ Toolchain = dict[str, str]
 """What compiles: what each part is = its digest, or its name where that says all."""
 
 
-def of_host(
+def host_toolchain(
     compilers: Sequence[str], python: Path, cuda: Path | None, memo: Path, *, native: bool
 ) -> Toolchain:
     """Return this host's toolchain: its compilers, as commands or paths, target Python and CUDA.
@@ -71,12 +71,12 @@ def of_host(
     # Not the kernel's version: it changes with each update, and no compiler's output with it.
     parts = {"machine": f"{platform.system()} {platform.machine()}"}
     if native:
-        parts["CPU"] = _cpu()
+        parts["CPU"] = _cpu_digest()
     for compiler in dict.fromkeys(compilers):
-        if driver := _which(compiler):
+        if driver := _find_program(compiler):
             parts |= _compiler_parts(compiler, str(driver), known)
     # Rules that generate files run these, and Bazel does not look at their content either.
-    parts |= {name: known.of(path) for name in SCRIPTING if (path := _which(name))}
+    parts |= {name: known.of(path) for name in SCRIPTING if (path := _find_program(name))}
     parts["target Python"] = known.of(python)
     if cuda:
         found = (trees.files_below(cuda / name, follow=True) for name in CUDA_FOLDERS)
@@ -86,13 +86,13 @@ def of_host(
     return parts
 
 
-def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
+def image_toolchain(digest: str, python: Path, *, native: bool) -> Toolchain:
     """Return the toolchain of a container image, whose digest covers all that is in it."""
     parts = {"image": digest, "machine": platform.machine(), "target Python": files.sha256(python)}
-    return parts | ({"CPU": _cpu()} if native else {})
+    return parts | ({"CPU": _cpu_digest()} if native else {})
 
 
-def keep(toolchain: Toolchain, root: Path) -> str:
+def save(toolchain: Toolchain, root: Path) -> str:
     """Return the digest that stands for a toolchain, and write down its parts."""
     digest = json_text.digest(toolchain)
     path = root / "toolchains" / f"{digest}.json"
@@ -101,7 +101,7 @@ def keep(toolchain: Toolchain, root: Path) -> str:
     return digest
 
 
-def kept(root: Path, digest: str) -> Toolchain:
+def load(root: Path, digest: str) -> Toolchain:
     """Return what a digest stands for; without parts where that was not written down."""
     return json_text.load_object(root / "toolchains" / f"{digest}.json")
 
@@ -110,49 +110,52 @@ def _compiler_parts(compiler: str, driver: str, known: "_Digests") -> Iterator[t
     """Yield the parts of one compiler, as far as it names them."""
     yield compiler, known.of(Path(driver))
     # The driver is small: what compiles and links are programs that it runs, elsewhere.
-    programs = [Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS]
-    yield f"programs of {compiler}", known.of_all(_located([*programs, *_clang(driver)]))
-    libraries = (Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES)
-    yield f"libraries of {compiler}", known.of_all(_located(libraries))
+    programs = [Path(_answer(driver, f"-print-prog-name={name}")) for name in PROGRAMS]
+    yield (
+        f"programs of {compiler}",
+        known.of_all(_existing_files([*programs, *_clang_files(driver)])),
+    )
+    libraries = (Path(_answer(driver, f"-print-file-name={name}")) for name in LIBRARIES)
+    yield f"libraries of {compiler}", known.of_all(_existing_files(libraries))
     # It says so on standard error only. The driver's path is an argument, not part of the script.
-    printed = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
+    printed = _answer("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
     listed = _INCLUDES.search(printed)
     folders = tuple(map(str.strip, listed[1].splitlines())) if listed else ()
     # Most compilers have the same ones.
     if folders not in known.headers:
-        known.headers[folders] = _headers(folders)
+        known.headers[folders] = _headers_digest(folders)
     yield f"headers of {compiler}", known.headers[folders]
 
 
-def _clang(driver: str) -> Iterator[Path]:
+def _clang_files(driver: str) -> Iterator[Path]:
     """Yield clang itself, however it was called, and the shared libraries that it consists of."""
-    program = _asked(driver, "-print-prog-name=clang")
+    program = _answer(driver, "-print-prog-name=clang")
     # gcc repeats the name.
     if not Path(program).is_absolute():
         return
     yield Path(program)
-    for library in _LOADED.findall(_asked("/usr/bin/ldd", program)):
+    for library in _LOADED.findall(_answer("/usr/bin/ldd", program)):
         yield Path(library)
 
 
-def _asked(driver: str, *question: str) -> str:
+def _answer(driver: str, *question: str) -> str:
     return runner.answer(Command.of_system(driver, *question))
 
 
-def _located(paths: Iterable[Path]) -> Iterator[Path]:
+def _existing_files(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files that are there; gcc repeats the mere name of what it does not have."""
     for path in paths:
-        found = path if path.is_absolute() else _which(path.name)
+        found = path if path.is_absolute() else _find_program(path.name)
         if found and found.is_file():
             yield found
 
 
-def _which(name: str) -> Path | None:
+def _find_program(name: str) -> Path | None:
     found = shutil.which(name, path=":".join(programs.SYSTEM_PATH))
     return Path(found) if found else None
 
 
-def _headers(folders: tuple[str, ...]) -> str:
+def _headers_digest(folders: tuple[str, ...]) -> str:
     """Return a digest of names, sizes and times of all headers below some folders.
 
     A system has tens of thousands of headers; package managers keep their times, so that two hosts
@@ -169,7 +172,7 @@ def _headers(folders: tuple[str, ...]) -> str:
     return digest.hexdigest()
 
 
-def _cpu() -> str:
+def _cpu_digest() -> str:
     """Return a digest of what this CPU can do, as -march=native would see it, or its name."""
     try:
         described = Path("/proc/cpuinfo").read_text("ascii", "replace")

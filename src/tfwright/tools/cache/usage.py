@@ -33,7 +33,7 @@ class CacheUse(BaseModel):
     faults: dict[str, int] = {}
     """What went wrong, and became a miss: what happened = how often."""
 
-    def fault(self, what: str) -> None:
+    def count_fault(self, what: str) -> None:
         """Count something that went wrong."""
         self.faults[what] = self.faults.get(what, 0) + 1
 
@@ -112,7 +112,7 @@ class CacheState:
     """The newest first."""
 
 
-def look(settings: "HostFile") -> CacheState:
+def cache_state(settings: "HostFile") -> CacheState:
     """Look at the cache of this host; nothing is changed.
 
     Raises HostError if its directory cannot be read.
@@ -129,7 +129,7 @@ def look(settings: "HostFile") -> CacheState:
         return CacheState(root, 0, limit, settings.cache.server, (), ())
     directory = CacheStore(root, limit)
     toolchains = tuple(
-        KeptToolchain(digest, entries, toolchain.kept(root, digest))
+        KeptToolchain(digest, entries, toolchain.load(root, digest))
         for digest, entries in directory.toolchains().items()
     )
     held = directory.held

@@ -26,7 +26,7 @@ VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
 
 
-def insist_on_pins(containerfile: Path) -> None:
+def check_pins(containerfile: Path) -> None:
     """Refuse a Containerfile that names another image than by digest. Raises RecipeError."""
     try:
         text = files.text(containerfile, "strict")
@@ -40,14 +40,14 @@ def insist_on_pins(containerfile: Path) -> None:
             f"{containerfile.name} changes the character that joins lines",
             remedy=f"Take the line {found[0].strip()!r} out, and join lines by a backslash.",
         )
-    for number, named in _unpinned(text):
+    for number, named in _unpinned_images(text):
         raise RecipeError(
             f"{containerfile.name}:{number}: the image {named} has no digest",
             remedy=f"Write {named}@sha256:…; a tag can move to another image.",
         )
 
 
-def _unpinned(text: str) -> Iterator[tuple[int, str]]:
+def _unpinned_images(text: str) -> Iterator[tuple[int, str]]:
     """Yield the images without a digest, each with the number of its line."""
     stages = {"scratch"}
     arguments = dict[str, str]()
@@ -55,7 +55,7 @@ def _unpinned(text: str) -> Iterator[tuple[int, str]]:
     lines = text.removeprefix("\ufeff").split("\n")
     # From each line on: the end of a here-document may look like the first half of a FROM.
     for number in range(len(lines)):
-        line = _joined(lines[number : number + MOST_HALVES])
+        line = _join_lines(lines[number : number + MOST_HALVES])
         # An ARG after the first FROM is one of that stage, and no later FROM sees it.
         if not count and (given := ARG.fullmatch(line)):
             arguments[given[1]] = given[2] or given[3] or ""
@@ -73,7 +73,7 @@ def _unpinned(text: str) -> Iterator[tuple[int, str]]:
             count += 1
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join_lines(lines: Sequence[str]) -> str:
     """Return the instruction that lines begin with, joined as podman joins lines."""
     whole = ""
     for line in lines:
@@ -96,10 +96,11 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
     Raises RecipeError for a base without digest, HostError without podman, ToolError where it
     fails.
     """
-    insist_on_pins(containerfile)
-    if not engine.installed("podman"):
+    check_pins(containerfile)
+    if not engine.is_installed("podman"):
         raise HostError(
-            "podman builds images, and is not installed", remedy=f"{engine.installation('podman')}."
+            "podman builds images, and is not installed",
+            remedy=f"{engine.install_remedy('podman')}.",
         )
     (vault / "images").mkdir(parents=True, exist_ok=True)
     with files.scratch_directory(vault / "images", "building-") as scratch:
@@ -108,7 +109,7 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
         named = scratch / "id"
         layout = scratch / "layout"
         context.mkdir()
-        making = engine.client(
+        making = engine.client_command(
             "podman",
             *((f"--runtime={runtime}",) if runtime else ()),
             "build",
@@ -124,6 +125,6 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
             making, log, remedy=f"Correct {containerfile.name}, or the network; look at {log}."
         )
         identifier = named.read_text("ascii").strip()
-        push = engine.client("podman", "push", identifier, f"oci:{layout}")
+        push = engine.client_command("podman", "push", identifier, f"oci:{layout}")
         runner.run(push, log.with_suffix(".push.log"), remedy="Look at what podman says above.")
-        return image.adopt(layout, vault)
+        return image.import_layout(layout, vault)

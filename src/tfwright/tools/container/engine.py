@@ -86,12 +86,12 @@ class Container:
         where = ("--workdir", str(command.cwd), self.identifier)
         quiet = ("/bin/sh", "-c", QUIET, "sh") if terminal and not echo else ()
         clean = ("/usr/bin/env", "-i", *variables, *quiet, *command.argv)
-        return client(self.engine, "exec", *options, *where, *clean)
+        return client_command(self.engine, "exec", *options, *where, *clean)
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process of this container."""
         # /proc lists the processes of all containers; the namespace tells ours from others.
-        own = _namespace(self.first)
+        own = _pid_namespace(self.first)
         for status in Path("/proc").glob("[0-9]*/status"):
             process = int(status.parent.name)
             # "NSpid: 4711 12": the number in each namespace, from the host's inwards.
@@ -99,13 +99,13 @@ class Container:
                 inside = re.search(
                     r"^NSpid:.*\s(\d+)$", status.read_text("ascii", "replace"), re.MULTILINE
                 )
-                if inside and int(inside[1]) == pid and _namespace(process) == own:
+                if inside and int(inside[1]) == pid and _pid_namespace(process) == own:
                     return process
         return None
 
 
 @contextmanager
-def opened(plan: ContainerPlan) -> Iterator[Container]:
+def running_container(plan: ContainerPlan) -> Iterator[Container]:
     """Run programs inside a container while the block runs; nothing of it is left afterwards.
 
     Raises HostError if the engine is missing, ToolError if it cannot start the container.
@@ -113,8 +113,10 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
     check_runs(plan.engine)
     # After a loss of power nothing has ended what the last start of the same job left.
     wanted = f"--filter=label={LABEL}={plan.job}"
-    for left in runner.answer(client(plan.engine, "ps", "--all", "--quiet", wanted)).split():
-        runner.answer(_removal(plan.engine, left))
+    for left in runner.answer(
+        client_command(plan.engine, "ps", "--all", "--quiet", wanted)
+    ).split():
+        runner.answer(_remove_command(plan.engine, left))
     with files.scratch_directory(prefix="tfwright-box-") as scratch:
         load(plan.image, scratch, plan.engine)
         pipe = scratch / "alive"
@@ -123,13 +125,13 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
         held = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
         container = None
         try:
-            container = _started(plan, scratch)
+            container = _start(plan, scratch)
             with inside_container(container):
                 yield container
         finally:
             os.close(held)
             if container:
-                runner.answer(_removal(plan.engine, container.identifier))
+                runner.answer(_remove_command(plan.engine, container.identifier))
 
 
 def start_command(plan: ContainerPlan, scratch: Path) -> Command:
@@ -139,7 +141,7 @@ def start_command(plan: ContainerPlan, scratch: Path) -> Command:
     runtime = (f"--runtime={plan.runtime}",) if plan.runtime else ()
     rootless = os.getuid() != 0 and plan.engine == "podman"
     waiting = WAITING.format(pipe=scratch / "alive")
-    return client(
+    return client_command(
         plan.engine,
         # Of podman it is a global option, of docker one of `run`.
         *(runtime if plan.engine == "podman" else ()),
@@ -166,31 +168,31 @@ def start_command(plan: ContainerPlan, scratch: Path) -> Command:
     )
 
 
-def chosen(asked: Engine | None) -> Engine:
+def choose(asked: Engine | None) -> Engine:
     """Return the engine that the host file names, else the first that is installed.
 
     Podman comes first: it needs no daemon, and no root. It is also the answer where there is none.
     """
     if asked:
         return asked
-    return next((engine for engine in ENGINES if installed(engine)), ENGINES[0])
+    return next((engine for engine in ENGINES if is_installed(engine)), ENGINES[0])
 
 
 PACKAGES: Mapping[Engine, str] = {"podman": "podman", "docker": "docker.io"}
 """What Debian and Ubuntu call them."""
 
 
-def installed(engine: Engine) -> bool:
+def is_installed(engine: Engine) -> bool:
     """Say whether an engine is there."""
     return shutil.which(engine) is not None
 
 
 def check_runs(engine: Engine) -> None:
     """Raise HostError if the engine that runs a recipe's container is not installed."""
-    if installed(engine):
+    if is_installed(engine):
         return
-    remedy = installation(engine)
-    if installed("podman" if engine == "docker" else "docker"):
+    remedy = install_remedy(engine)
+    if is_installed("podman" if engine == "docker" else "docker"):
         # Otherwise that one would have been chosen.
         remedy += ", or take engine out of [container] in the host file"
     elif engine == "podman":
@@ -200,7 +202,7 @@ def check_runs(engine: Engine) -> None:
     )
 
 
-def installation(engine: Engine) -> str:
+def install_remedy(engine: Engine) -> str:
     """Say how an engine is installed, without the full stop."""
     return f"Install {engine} (Debian and Ubuntu: apt install {PACKAGES[engine]})"
 
@@ -208,7 +210,7 @@ def installation(engine: Engine) -> str:
 def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
     """Give an engine an image of the vault, unless it has it. Raises ToolError."""
     config, *layers = (part.removeprefix("sha256:") for part in image.manifest.parts)
-    asked = client(engine, "image", "inspect", "--format={{.Id}}", config)
+    asked = client_command(engine, "image", "inspect", "--format={{.Id}}", config)
     # Docker writes "sha256:" before it, podman does not.
     if runner.answer(asked).removeprefix("sha256:") == config:
         return
@@ -225,7 +227,7 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
             output.addfile(head, io.BytesIO(content))
             for name in parts:
                 output.add(blobs / name, name)
-        command = client(engine, "load", "--quiet", "--input", str(archive))
+        command = client_command(engine, "load", "--quiet", "--input", str(archive))
     else:
         # podman's ``dir:`` keeps the manifest as it is. ``oci:`` would refuse Docker's, and would
         # want to know which manifest of a list is meant.
@@ -237,24 +239,24 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
         (folder / "manifest.json").symlink_to(blobs / manifest)
         for name in parts:
             (folder / name).symlink_to(blobs / name)
-        command = client(engine, "pull", "--quiet", f"dir:{folder}")
+        command = client_command(engine, "pull", "--quiet", f"dir:{folder}")
     runner.run(command, remedy=f"Look at what {engine} says above.")
 
 
-def _removal(engine: Engine, identifier: str) -> Command:
+def _remove_command(engine: Engine, identifier: str) -> Command:
     # Docker kills at once; podman would first wait ten seconds for the container to end.
     at_once = ("--time", "0") if engine == "podman" else ()
-    return client(engine, "rm", "--force", *at_once, identifier)
+    return client_command(engine, "rm", "--force", *at_once, identifier)
 
 
-def _started(plan: ContainerPlan, scratch: Path) -> Container:
+def _start(plan: ContainerPlan, scratch: Path) -> Container:
     """Start the container and find its first process."""
     remedy = f"Look at what {plan.engine} says above, and at [container] in the host file."
     command = start_command(plan, scratch)
     printed = runner.run(command, remedy=remedy)
     # An engine may print warnings before the container's id.
     identifier = printed.split()[-1] if printed.split() else ""
-    asked = client(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)
+    asked = client_command(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)
     first = runner.answer(asked)
     # Engines give 0 for a container that does not run.
     if not first.isdigit() or first == "0":
@@ -266,17 +268,17 @@ def _started(plan: ContainerPlan, scratch: Path) -> Container:
     return Container(identifier, plan.image, int(first), plan.engine)
 
 
-def client(engine: Engine, *arguments: str) -> Command:
+def client_command(engine: Engine, *arguments: str) -> Command:
     """Return a command of an engine, which runs on the host even while a container is open."""
-    return here(engine, QUIET_CLIENT, *arguments)
+    return host_command(engine, QUIET_CLIENT, *arguments)
 
 
-def here(*argv: str) -> Command:
+def host_command(*argv: str) -> Command:
     """Return a command on the host with what it needs of the caller, also where logins are kept."""
     return Command(argv, Path("/"), of_caller(CLIENT_VARIABLES), here=True)
 
 
-def _namespace(pid: int) -> str:
+def _pid_namespace(pid: int) -> str:
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:

@@ -99,28 +99,28 @@ class Layout:
 
     def write(self, document: Mapping[str, Any]) -> Path:
         """Write a document in its one form, and return its blob."""
-        content = _canonical(document)
+        content = _canonical_json(document)
         path = self.blob(hashlib.sha256(content).hexdigest())
         path.write_bytes(content)
         return path
 
-    def verified(self, digest: str) -> Path:
+    def verified_blob(self, digest: str) -> Path:
         """Return a blob whose content has the digest. Raises SupplyError."""
         named = DIGEST.fullmatch(digest)
         path = self.blob(digest)
         if named is None or not path.is_file():
-            raise self.damaged(f"{digest or 'a blob'} is missing")
+            raise self.damage_error(f"{digest or 'a blob'} is missing")
         if files.sha256(path) != named[1]:
-            raise self.damaged(f"{digest} has other content")
+            raise self.damage_error(f"{digest} has other content")
         return path
 
     def document(self, digest: str) -> _Document:
         """Read a manifest, or a list of manifests. Raises SupplyError."""
         try:
-            content = self.verified(digest).read_bytes()[:LARGEST_DOCUMENT]
+            content = self.verified_blob(digest).read_bytes()[:LARGEST_DOCUMENT]
             return _Document.model_validate_json(content)
         except ValueError as fault:
-            raise self.damaged(f"{digest} is not an image's manifest") from fault
+            raise self.damage_error(f"{digest} is not an image's manifest") from fault
 
     def manifest(self, digest: str) -> ImageManifest:
         """Return the manifest that a digest names, for this machine's kind of processor.
@@ -139,27 +139,27 @@ class Layout:
             )
             chosen = next(fitting, None)
             if chosen is None:
-                raise self.damaged(f"it has no image for Linux on {machine}")
+                raise self.damage_error(f"it has no image for Linux on {machine}")
             digest = chosen.digest
             if not self.blob(digest).exists():
                 return ImageManifest(digest)
             document = self.document(digest)
         if document.config is None:
-            raise self.damaged(f"{digest} is not an image's manifest")
+            raise self.damage_error(f"{digest} is not an image's manifest")
         parts = (document.config, *document.layers)
         kind = document.media_type or MANIFEST_TYPE
         return ImageManifest(digest, kind, tuple(part.digest for part in parts))
 
-    def complete(self, digest: str) -> KeptImage:
+    def read_image(self, digest: str) -> KeptImage:
         """Return the image; every blob is compared with its digest. Raises SupplyError."""
         # Everything is read back: a digest in a file's name proves nothing about its content.
         manifest = self.manifest(digest)
         if manifest.digest != digest:
             manifest = self.manifest(manifest.digest)
-        sizes = [self.verified(part).stat().st_size for part in manifest.parts]
+        sizes = [self.verified_blob(part).stat().st_size for part in manifest.parts]
         return KeptImage(digest, manifest, self.path, sum(sizes))
 
-    def settled(self, digest: str, vault: Path) -> KeptImage:
+    def move_into(self, digest: str, vault: Path) -> KeptImage:
         """Complete the layout with its index, and give it its place; verify all of it.
 
         Raises SupplyError if a blob is missing or damaged.
@@ -168,16 +168,16 @@ class Layout:
         usual = MANIFEST_TYPE if document.manifests is None else INDEX_TYPE
         entry = _descriptor(document.media_type or usual, self.blob(digest))
         index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
-        (self.path / "index.json").write_bytes(_canonical(index))
+        (self.path / "index.json").write_bytes(_canonical_json(index))
         (self.path / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
-        image = self.complete(digest)
+        image = self.read_image(digest)
         final = path_of(vault, digest)
         # An image that is there already may be damaged; the new one, which is not, replaces it.
         files.remove(final)
         self.path.rename(final)
         return replace(image, layout=final)
 
-    def damaged(self, why: str) -> SupplyError:
+    def damage_error(self, why: str) -> SupplyError:
         """Return the error for a layout that is not as it should be."""
         return SupplyError(
             f"The container image in the vault is damaged: {why}",
@@ -192,18 +192,18 @@ def path_of(vault: Path, digest: str) -> Path:
     return vault / "images" / digest.removeprefix("sha256:")
 
 
-def kept(vault: Path, digest: str) -> KeptImage:
+def find_image(vault: Path, digest: str) -> KeptImage:
     """Return an image of the vault; every blob is compared with its digest.
 
     Raises SupplyError if it is not there, or damaged.
     """
     layout = path_of(vault, digest)
     if not layout.is_dir():
-        raise missing(vault, digest)
-    return Layout(layout).complete(digest)
+        raise missing_error(vault, digest)
+    return Layout(layout).read_image(digest)
 
 
-def missing(vault: Path, digest: str) -> SupplyError:
+def missing_error(vault: Path, digest: str) -> SupplyError:
     """Return the error for an image that the vault does not have."""
     return SupplyError(
         f"The container image {digest} is not in the vault",
@@ -214,14 +214,14 @@ def missing(vault: Path, digest: str) -> SupplyError:
     )
 
 
-def add(root: Path, vault: Path) -> KeptImage:
+def import_tar(root: Path, vault: Path) -> KeptImage:
     """Make an image of a file system in a tar file; the same bytes give the same digest.
 
     Raises SupplyError if the file cannot be read.
     """
-    with arriving(vault) as incoming:
+    with new_layout(vault) as incoming:
         try:
-            layer = _layer(root, incoming)
+            layer = _copy_layer(root, incoming)
         except (OSError, *unpacking.BROKEN) as fault:
             raise SupplyError(
                 f"{root} is not a tar file that can be read: {fault}",
@@ -246,10 +246,10 @@ def add(root: Path, vault: Path) -> KeptImage:
                 "layers": [_descriptor(LAYER_TYPE, layer)],
             }
         )
-        return incoming.settled(f"sha256:{manifest.name}", vault)
+        return incoming.move_into(f"sha256:{manifest.name}", vault)
 
 
-def adopt(layout: Path, vault: Path) -> KeptImage:
+def import_layout(layout: Path, vault: Path) -> KeptImage:
     """Move an OCI layout with one image into the vault; verify all of it.
 
     Raises SupplyError if it is damaged.
@@ -260,24 +260,24 @@ def adopt(layout: Path, vault: Path) -> KeptImage:
         digest = str(json_text.parse(index)["manifests"][0]["digest"])
     # Whoever made the layout may have written anything.
     except (OSError, ValueError, LookupError, TypeError) as fault:
-        raise given.damaged("it has no index that can be read") from fault
-    return given.settled(digest, vault)
+        raise given.damage_error("it has no index that can be read") from fault
+    return given.move_into(digest, vault)
 
 
-def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
+def import_blobs(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
     """Move the blobs of an image, by their SHA-256, into the vault; verify all of them.
 
     Raises SupplyError if one is missing or damaged.
     """
-    with arriving(vault) as incoming:
+    with new_layout(vault) as incoming:
         for name, path in blobs.items():
             files.move(path, incoming.blob(name))
-        return incoming.settled(digest, vault)
+        return incoming.move_into(digest, vault)
 
 
 @contextmanager
-def arriving(vault: Path) -> Iterator[Layout]:
-    """Give an empty layout next to the images, which `settled` moves to its place.
+def new_layout(vault: Path) -> Iterator[Layout]:
+    """Give an empty layout next to the images, which `move_into` gives its place.
 
     Whatever is still there at the end is removed.
     """
@@ -288,7 +288,7 @@ def arriving(vault: Path) -> Iterator[Layout]:
         yield layout
 
 
-def _layer(root: Path, layout: Layout) -> Path:
+def _copy_layer(root: Path, layout: Layout) -> Path:
     """Copy a tar file among the blobs, unpacked; return where it is now."""
     copied = layout.blobs / "layer"
     # A layer's digest is that of the unpacked tar: gzip gives other bytes with each version.
@@ -300,7 +300,7 @@ def _layer(root: Path, layout: Layout) -> Path:
     return copied.rename(layout.blob(files.sha256(copied)))
 
 
-def _canonical(document: Mapping[str, Any]) -> bytes:
+def _canonical_json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 

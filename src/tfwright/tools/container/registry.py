@@ -27,7 +27,7 @@ INSTALL = "Install skopeo (Debian and Ubuntu: apt install skopeo)."
 Presence = Literal["there", "gone", "no answer"]
 
 
-def has_place(name: str) -> bool:
+def names_registry(name: str) -> bool:
     """Say whether the name of an image begins with a registry.
 
     One without is a name that somebody gave to an image of their own. Docker would look for it on
@@ -37,10 +37,10 @@ def has_place(name: str) -> bool:
     return bool(repository) and ("." in host or ":" in host or host == "localhost")
 
 
-def presence(name: str, digest: str) -> tuple[Presence, str]:
+def ask(name: str, digest: str) -> tuple[Presence, str]:
     """Ask whether a registry has an image; return also what was said."""
     try:
-        ended = _asked(name, digest)
+        ended = _inspect(name, digest)
     except OSError:
         return "no answer", "skopeo is not installed"
     if ended.status == 0:
@@ -55,15 +55,15 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
     Raises HostError without skopeo, SupplyError if the registry does not have it, does not answer,
     or sends other bytes.
     """
-    if not has_place(name):
-        raise image.missing(vault, digest)
+    if not names_registry(name):
+        raise image.missing_error(vault, digest)
     if not shutil.which("skopeo"):
         raise HostError("skopeo pulls images by digest, and is not installed", remedy=INSTALL)
     with (
-        image.arriving(vault) as incoming,
+        image.new_layout(vault) as incoming,
         files.scratch_directory(vault / "images", "incoming-") as scratch,
     ):
-        ended = _asked(name, digest)
+        ended = _inspect(name, digest)
         # A list of manifests has the digest, too; skopeo would keep the one that it chooses only.
         if ended.status == 0 and f"sha256:{hashlib.sha256(ended.printed).hexdigest()}" == digest:
             incoming.blob(digest).write_bytes(ended.printed)
@@ -76,22 +76,22 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
                     "--quiet",
                     "--preserve-digests",
                     "--retry-times=2",
-                    f"--src-tls-verify={_has_tls(name)}",
+                    f"--src-tls-verify={_tls_flag(name)}",
                     f"docker://{name}@{chosen}",
                     f"dir:{folder}",
                 )
                 runner.run(copying, remedy=INSTALL)
             except ToolError as fault:
-                raise _failed(name, digest, fault.evidence.lines[-1:]) from fault
+                raise _pull_error(name, digest, fault.evidence.lines[-1:]) from fault
             (folder / "version").unlink()
             (folder / "manifest.json").rename(incoming.blob(chosen))
             for part in folder.iterdir():
                 part.rename(incoming.blob(part.name))
-            return incoming.settled(digest, vault)
-        raise _failed(name, digest, ended.complaint.splitlines()[-1:])
+            return incoming.move_into(digest, vault)
+        raise _pull_error(name, digest, ended.complaint.splitlines()[-1:])
 
 
-def _failed(name: str, digest: str, complaint: Sequence[str]) -> SupplyError:
+def _pull_error(name: str, digest: str, complaint: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"{name} cannot be pulled by its digest {digest[:19]}…: "
         f"{''.join(complaint) or 'its registry sent other bytes'}",
@@ -100,18 +100,18 @@ def _failed(name: str, digest: str, complaint: Sequence[str]) -> SupplyError:
     )
 
 
-def _asked(name: str, digest: str) -> pipes.Collected:
+def _inspect(name: str, digest: str) -> pipes.Collected:
     """Ask for the document that a digest names. Raises OSError without skopeo."""
     image_url = f"docker://{name}@{digest}"
-    command = _skopeo("inspect", "--raw", f"--tls-verify={_has_tls(name)}", image_url)
+    command = _skopeo("inspect", "--raw", f"--tls-verify={_tls_flag(name)}", image_url)
     return pipes.collect(command, most=image.LARGEST_DOCUMENT)
 
 
 def _skopeo(verb: str, *arguments: str) -> Command:
     # Only a question has a time limit: an image may have gigabytes.
     limit = (f"--command-timeout={ANSWER_SECONDS}s",) if verb == "inspect" else ()
-    return engine.here("skopeo", *limit, verb, *arguments)
+    return engine.host_command("skopeo", *limit, verb, *arguments)
 
 
-def _has_tls(name: str) -> str:
+def _tls_flag(name: str) -> str:
     return "false" if LOCAL.fullmatch(name.partition("/")[0]) else "true"

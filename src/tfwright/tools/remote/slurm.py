@@ -97,7 +97,7 @@ def run_folder(home: Path, note: Note) -> Iterator[Path]:
     for left in sorted(home.glob(f"{JOB}-*/{RUNNING}")):
         # Of a run that goes on, or of another user, whose tasks are not ours to cancel.
         with suppress(HostError), file_lock.locked(left, "cancelling a dead run's tasks"):
-            if _cancelled(left.parent):
+            if _cancel_jobs(left.parent):
                 note(f"Slurm: cancelled what a killed run left, {left.parent.name}")
                 left.unlink()
             else:
@@ -114,11 +114,11 @@ def run_folder(home: Path, note: Note) -> Iterator[Path]:
             # Where it does not answer, the next run cancels; where scancel is missing, what ended
             # this run says more.
             with suppress(HostError):
-                if _cancelled(folder):
+                if _cancel_jobs(folder):
                     (folder / RUNNING).unlink()
 
 
-def _cancelled(folder: Path) -> bool:
+def _cancel_jobs(folder: Path) -> bool:
     """Cancel the jobs of a run, and wait for their end; return whether Slurm knows none any more.
 
     By name: a run may be killed between sbatch's answer and any note of the job's number.
@@ -127,7 +127,7 @@ def _cancelled(folder: Path) -> bool:
     name, log = f"--name={folder.name}", folder / "cancel.log"
     for _ in range(ENDING_LOOKS):
         for argv in (("scancel", name), ("squeue", "--noheader", name)):
-            if runner.attempt(_command(folder, *argv), log, remedy="Install Slurm."):
+            if runner.attempt(_slurm_command(folder, *argv), log, remedy="Install Slurm."):
                 return False
         if not log.read_text("utf-8", "replace").strip():
             return True
@@ -152,22 +152,22 @@ def run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     tasks = _Tasks(table, folder, on_result, note)
-    files.write(folder / "job.sh", script_of(table, folder), 0o755)
+    files.write(folder / "job.sh", batch_script(table, folder), 0o755)
     for batch in batches:
         tasks.add(batch)
-        tasks.look()
+        tasks.update()
     while tasks.jobs or tasks.waiting:
         time.sleep(INTERVAL_SECONDS)
-        tasks.look()
+        tasks.update()
 
 
-def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Command:
+def submit_command(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Command:
     """Return the command that submits the array."""
     first, last = numbers[0], numbers[-1]
     # As --array takes them: ``0-39``, ``3,7``.
     row = last - first == len(numbers) - 1
     wanted = f"{first}-{last}" if row else ",".join(map(str, numbers))
-    return _command(
+    return _slurm_command(
         folder,
         "sbatch",
         "--requeue",
@@ -183,7 +183,7 @@ def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Comma
     )
 
 
-def script_of(table: SlurmTable, folder: Path) -> str:
+def batch_script(table: SlurmTable, folder: Path) -> str:
     """Return the script of the array."""
     variables = f"TFWRIGHT_HOST_FILE={shlex.quote(table.host_file)} " if table.host_file else ""
     return SCRIPT.format(
@@ -222,11 +222,11 @@ class _Tasks:
             self.waiting.append(number)
         self.added += len(programs)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Take results, and submit what waits or was ended by Slurm without one."""
         for number in sorted(self.jobs):
             self._take_result(number)
-        queued = _queued(set(self.jobs.values()), self.folder)
+        queued = _task_states(set(self.jobs.values()), self.folder)
         # While slurmctld is away, nothing is known to have changed.
         if queued is None:
             return
@@ -268,7 +268,7 @@ class _Tasks:
         if not numbers:
             return
         try:
-            job = self._job(sorted(numbers))
+            job = self._submit_array(sorted(numbers))
         except ToolError:
             # Slurm may be away, or take no more for now. What runs is not given up for it.
             if self.jobs:
@@ -278,11 +278,11 @@ class _Tasks:
         self.jobs |= dict.fromkeys(numbers, job)
         self.attempts.update(numbers)
 
-    def _job(self, numbers: Sequence[int]) -> str:
+    def _submit_array(self, numbers: Sequence[int]) -> str:
         """Submit tasks as one array; return its number."""
         log = self.folder / "sbatch.log"
         remedy = "Look at what sbatch says, and at [slurm] options in the host file."
-        command = submission(self.table, self.folder, numbers)
+        command = submit_command(self.table, self.folder, numbers)
         if status := runner.attempt(command, log, remedy="Install Slurm."):
             fault = runner.failure(command, status, log, remedy=remedy)
             if isinstance(fault, ToolError):
@@ -301,7 +301,7 @@ class _Tasks:
 
     def _take_result(self, number: int, *, lost: bool = False) -> None:
         """Pass on the result of a task; one that is lost has none."""
-        result = _result(self.folder, number)
+        result = _read_result(self.folder, number)
         if lost or result.status != LOST:
             # The result may be that of an attempt which Slurm had lost.
             if self.attempts[number] > 1:
@@ -310,10 +310,10 @@ class _Tasks:
             self.on_result(result)
 
     def _cancel(self, number: int) -> None:
-        runner.answer(_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))
+        runner.answer(_slurm_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))
 
 
-def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
+def _task_states(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
     """Return state and reason of each task that has not ended, as Slurm names them, by number.
 
     None if squeue fails because slurmctld is away: that does not mean that a job has ended.
@@ -322,7 +322,7 @@ def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
         return {}
     log = folder / "squeue.log"
     wanted = f"--jobs={','.join(sorted(jobs))}"
-    asked = _command(folder, "squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
+    asked = _slurm_command(folder, "squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
     status = runner.attempt(asked, log, remedy="Install Slurm.")
     printed = log.read_text("utf-8", "replace")
     if status != 0:
@@ -332,7 +332,7 @@ def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
     return {int(number): what for number, _, what in found if number.isdigit()}
 
 
-def _result(folder: Path, number: int) -> SlurmResult:
+def _read_result(folder: Path, number: int) -> SlurmResult:
     log = folder / f"{number}.log"
     nodes: tuple[str, ...] = ()
     with suppress(OSError):
@@ -344,5 +344,5 @@ def _result(folder: Path, number: int) -> SlurmResult:
     return SlurmResult(number, left.status, nodes, left.seconds, log)
 
 
-def _command(folder: Path, *argv: str) -> Command:
+def _slurm_command(folder: Path, *argv: str) -> Command:
     return Command(argv, folder, of_caller(PASSED_ON))

@@ -85,14 +85,14 @@ def run(host: WorkerTable, program: Sequence[str], log: Path) -> RemoteBuild:
     said = between[1].strip().rpartition("\n")[2].strip() if between else ""
     done = RemoteBuild(time.monotonic() - begun, status, printed=said, log=str(log))
     if done.lost:
-        why = _last(log) or "the connection broke"
-        return replace(done, failure=why, remedy=reached(host))
+        why = _last_line_without(log) or "the connection broke"
+        return replace(done, failure=why, remedy=connect_remedy(host))
     return replace(done, failure=failure(log, status), remedy=READ) if status else done
 
 
-def reached(host: WorkerTable) -> str:
+def connect_remedy(host: WorkerTable) -> str:
     """Return what to do about a machine that was lost."""
-    by_hand = shlex.join(("ssh", *_config(host), host.address, "true"))
+    by_hand = shlex.join(("ssh", *_config_options(host), host.address, "true"))
     return f"See whether {host.name} runs and lets you in: {by_hand}"
 
 
@@ -100,11 +100,11 @@ def command(host: WorkerTable, program: Sequence[str]) -> Command:
     """Return the command that runs a command of tfwright on a machine."""
     words = ["env", "TERM=dumb"]
     if host.host_file:
-        words.append(f"TFWRIGHT_HOST_FILE={_word(host.host_file)}")
-    words += map(_word, (host.python, "tasks.py", *program))
+        words.append(f"TFWRIGHT_HOST_FILE={_shell_word(host.host_file)}")
+    words += map(_shell_word, (host.python, "tasks.py", *program))
     tfwright = " ".join(words)
     # 3 is tfwright's own status for a host that lacks something: here its checkout.
-    checkout = f"cd {_word(host.directory)} && test -f tasks.py || exit 3"
+    checkout = f"cd {_shell_word(host.directory)} && test -f tasks.py || exit 3"
     marks = shlex.quote(PRINTED), shlex.quote(PRINTED_END)
     printing = f"printf '\\n%s%s\\n%s\\n' {marks[0]} \"$said\" {marks[1]}"
     script = f"{checkout}; said=$({tfwright}); status=$?; {printing}; exit $status"
@@ -117,7 +117,7 @@ def fetch(host: WorkerTable, source: str, to: Path, log: Path, names: Sequence[s
     Raises ToolError if rsync fails, HostError if the disk of this host is full.
     """
     wanted = [*(f"--include=/{name}" for name in names), "--exclude=*"] if names else []
-    there = f"--rsync-path=cd {_word(source)} && rsync"
+    there = f"--rsync-path=cd {_shell_word(source)} && rsync"
     ends = (f"{host.address}:./", f"{to}/")
     _rsync(host, ("--archive", "--no-links", *wanted, there), ends, log, "this host")
 
@@ -148,11 +148,11 @@ def lacks_packages(host: WorkerTable, digest: str) -> bool:
 
     `digest` is that of the requirements from which a finished checkout was set up.
     """
-    checkout = _word(host.directory)
+    checkout = _shell_word(host.directory)
     version = "%d.%d"
     ready = f"grep -qs {digest} {checkout}/.venv/tfwright-requirements"
     asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
-    script = f"{ready} || {_word(host.python)} -c {asked}"
+    script = f"{ready} || {_shell_word(host.python)} -c {asked}"
     # The user's shell may print a line of its own first.
     reply = runner.answer(_ssh(host, (), script))
     return reply.split()[-1:] == [version % sys.version_info[:2]]
@@ -160,11 +160,11 @@ def lacks_packages(host: WorkerTable, digest: str) -> bool:
 
 def remove(host: WorkerTable, folder: str) -> None:
     """Remove a directory on a machine; one that stays only takes room."""
-    runner.answer(_ssh(host, (), f"rm -rf -- {_word(folder)}"))
+    runner.answer(_ssh(host, (), f"rm -rf -- {_shell_word(folder)}"))
 
 
 def _send(host: WorkerTable, options: Sequence[str], source: Path, to: str, log: Path) -> None:
-    folder = _word(to)
+    folder = _shell_word(to)
     there = f"--rsync-path=mkdir -p {folder} && cd {folder} && rsync"
     ends = (f"{source}/", f"{host.address}:./")
     _rsync(host, (*options, there), ends, log, host.name)
@@ -178,7 +178,7 @@ def _rsync(
     Before 3.2.3 rsync could not make a folder with its parents, either. `writer` is the name of the
     machine that takes the files.
     """
-    way = shlex.join(("ssh", *_config(host), *ALIVE))
+    way = shlex.join(("ssh", *_config_options(host), *ALIVE))
     # --protect-args: no shell on the other side reads the paths.
     argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", *ends)
     command = Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
@@ -205,14 +205,14 @@ def _rsync(
         )
     own = [line for line in evidence.lines if not line.startswith("rsync")]
     if own:
-        raise ToolError(own[0], remedy=reached(host), evidence=evidence)
+        raise ToolError(own[0], remedy=connect_remedy(host), evidence=evidence)
     # Its first line is the reason; the status that it ends with only gives its kind.
     if evidence.lines:
         raise ToolError(evidence.lines[0], remedy=remedy, evidence=evidence)
     raise fault
 
 
-def _word(text: str) -> str:
+def _shell_word(text: str) -> str:
     """Return a word as the shell of the other machine reads it; ~ is the user's home there."""
     if not re.match(r"~(/|$)", text):
         return shlex.quote(text)
@@ -222,11 +222,11 @@ def _word(text: str) -> str:
 def _ssh(host: WorkerTable, options: tuple[str, ...], script: str) -> Command:
     # The user's own shell there may be csh or fish. After `--` an address may begin with a dash.
     posix = f"sh -c {shlex.quote(script)}"
-    argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, posix)
+    argv = ("ssh", *_config_options(host), *ALIVE, *options, "--", host.address, posix)
     return Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
 
 
-def _config(host: WorkerTable) -> tuple[str, ...]:
+def _config_options(host: WorkerTable) -> tuple[str, ...]:
     return ("-F", str(host.config)) if host.config else ()
 
 
@@ -238,10 +238,10 @@ def failure(log: Path, status: int) -> str:
     for line in reversed(runner.last_lines(log, 200)):
         if line.startswith(SAID):
             return line.strip()
-    return f"exit status {status}: {_last(log, CLOSED) or 'it printed nothing'}"
+    return f"exit status {status}: {_last_line_without(log, CLOSED) or 'it printed nothing'}"
 
 
-def _last(log: Path, but: re.Pattern[str] = MARK) -> str:
+def _last_line_without(log: Path, but: re.Pattern[str] = MARK) -> str:
     """Return the last line of a log that no pattern leaves out."""
     for line in reversed(runner.last_lines(log, 20)):
         plain = TERMINAL_CODES.sub("", line).strip()
