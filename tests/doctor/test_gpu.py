@@ -14,6 +14,7 @@ from tfwright.doctor.requirements import Requirements
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.host import nvidia
 from tfwright.host.probes import Host
@@ -73,6 +74,30 @@ def test_a_capability_that_nvcc_does_not_know_is_found_before_it_compiles(
     old = recipe(TF_CUDA_COMPUTE_CAPABILITIES="3.0,8.6")
     (finding,) = CudaRequirements(old, HostFile(build_out=tmp_path), play({})).contradictions()
     assert finding.found == "CUDA 11.8, as the recipe states, does not compile sm_30, compute_30"
+
+
+@pytest.mark.parametrize(
+    ("release", "lacking"),
+    [
+        ("1.13", ""),
+        ("1.14", "no cupti.h at /usr/local/cuda"),
+        ("2.3", "no cupti.h and no cufft.h at /usr/local/cuda"),
+        ("2.15", "no cupti.h and no cufft.h and no nvml.h at /usr/local/cuda"),
+    ],
+)
+def test_headers_that_configure_of_a_release_looks_for_are_found_missing(
+    release: str, lacking: str, play: Player, tmp_path: Path
+) -> None:
+    read = recipes.read("linux-r2.10-cuda11.8")
+    of_release = read.changed(source=read.source.changed(release=Release.parse(release)))
+    settings = HostFile(build_out=tmp_path, cuda=CUDA, cudnn=CUDA)
+    names = ("cublas_api", "curand", "cusolver_common", "cusparse")
+    files = dict.fromkeys((f"{CUDA}/targets/x86_64-linux/include/{name}.h" for name in names), "")
+    # Without any CUDA, that is the finding.
+    assert not [*CudaRequirements(of_release, settings, play({"files": files})).headers()]
+    toolkit_alone = files | {f"{CUDA}/include/cuda.h": "#define CUDA_VERSION 11080"}
+    found = CudaRequirements(of_release, settings, play({"files": toolkit_alone})).headers()
+    assert [(one.found, one.blocks) for one in found] == [(lacking, "configure")] * bool(lacking)
 
 
 @pytest.mark.medium

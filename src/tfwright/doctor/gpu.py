@@ -72,6 +72,28 @@ class CudaRequirements(HostComparison):
                 why=f"the recipe, against {seen[0].by}",
             )
 
+    def headers(self) -> Iterator[Finding]:
+        """Look for the headers that come in packages of their own."""
+        root = self.places.toolkit
+        recipe, prefixes = self.recipe, list(dict.fromkeys([root, *self.places.prefixes]))
+        # Without any CUDA, that is the finding.
+        if recipe.source.own_interface or not nvidia.cuda(self.host.place, root):
+            return
+        wanted = compatibility.cuda_headers(recipe.source.release)
+        lacking = [
+            one for one in wanted if not nvidia.has_header(self.host.place, one[0], prefixes)
+        ]
+        if lacking:
+            version = recipe.host.cuda or ""
+            yield Finding(
+                f"no {' and no '.join(name for name, _ in lacking)} at "
+                f"{' or '.join(map(str, prefixes))}",
+                "each header that ./configure looks for: of NVIDIA's packages, all of the toolkit",
+                self._how_to_get("cuda", cuda=version, place=str(root), found=version),
+                blocks="configure",
+                why=lacking[-1][1],
+            )
+
     def _how_to_get(self, part: PartName, trouble: str = "", **fields: str) -> str:
         """Say how to get a part: out of the recipe's toolkit, or else by hand."""
         return toolkit_ways.remedy(self.recipe, part, self.host) or self.host.remedy(
@@ -411,6 +433,7 @@ def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Ite
 
 OF_INSTALLED = (
     CudaRequirements.toolkit,
+    CudaRequirements.headers,
     CudaRequirements.cudnn,
     CudaRequirements.one_root,
     CudaRequirements.nccl,

@@ -344,6 +344,17 @@ def cuda(version: str) -> Cuda | None:
     return next((row for row in cudas() if is_of_line(version, row.version)), None)
 
 
+def cuda_headers(release: Release) -> list[tuple[str, str]]:
+    """Return the headers without which ./configure of a release finds no CUDA, each with a source.
+
+    They are in different packages of NVIDIA's and of distributions.
+    """
+    version = ExactRelease(*release)
+    rows = facts.read(TABLE)["cuda_headers"]
+    fitting = [row for row in rows if version.is_within(*row["releases"])]
+    return [(name, row["source"]) for row in fitting for name in row["names"]]
+
+
 def mac(version: str) -> Mac | None:
     """Return what a CUDA for macOS goes with."""
     for row in facts.read(TABLE)["mac"]:

@@ -21,6 +21,17 @@ INCLUDES = ("include", "include/*-linux-gnu", "targets/*/include")
 does; in CUDA's own cross layout."""
 
 
+CUDA_INCLUDES = (
+    ".",
+    *INCLUDES,
+    "include/cuda",
+    "extras/CUPTI/include",
+    "include/cuda/CUPTI",
+    "local/cuda/extras/CUPTI/include",
+)
+"""Where TensorFlow looks for the headers of CUDA below each of its prefixes."""
+
+
 @dataclass(frozen=True)
 class NvidiaLibrary:
     """One of NVIDIA's libraries apart from CUDA."""
@@ -95,6 +106,12 @@ def cuda(place: Place, toolkit: Path) -> list[Seen]:
     number = int(header.value or 0)
     defined = Seen(f"{number // 1000}.{number % 1000 // 10}", header.by) if number else NOTHING
     return [seen for seen in (listed, named, printed, defined) if seen]
+
+
+def has_header(place: Place, name: str, prefixes: Iterable[Path]) -> bool:
+    """Say whether a header of CUDA is below any of some prefixes."""
+    patterns = [f"{folder}/{name}" for folder in CUDA_INCLUDES]
+    return any(path for prefix in prefixes for path in place.matching(prefix, patterns))
 
 
 def ceiling(place: Place, toolkit: Path) -> Ceiling:

@@ -3,6 +3,9 @@
 import subprocess
 from pathlib import Path
 
+from tfwright.documents.release import Release
+from tfwright.facts import compatibility
+
 STAND_INS = ("cublas", "cupti", "cufft", "curand", "cusolver", "cusparse")
 
 
@@ -34,12 +37,11 @@ def toolkit(root: Path, cuda: str, cudnn: str) -> Path:
 def _headers(cuda: str, cudnn: str) -> dict[str, str]:
     major, minor = cuda.split(".")[:2]
     numbers = dict(zip(("MAJOR", "MINOR", "PATCHLEVEL"), [*cudnn.split("."), "0"], strict=False))
-    names = ("cublas_api", "cupti", "cufft", "curand", "cusolver_common", "cusparse", "nvml")
     return {
         "include/cuda.h": f"#define CUDA_VERSION {int(major) * 1000 + int(minor) * 10}\n",
         "include/cudnn.h": _defines("CUDNN", numbers),
         "include/nccl.h": _defines("NCCL", {"MAJOR": "2", "MINOR": "2", "PATCH": "13"}),
-        **{f"include/{name}.h": "" for name in names},
+        **{f"include/{name}": "" for name, _ in compatibility.cuda_headers(Release(2, 17))},
     }
 
 
