@@ -59,7 +59,8 @@ _REQUESTED = re.compile(
 )
 """A row of the list in which pip says what asks for which versions."""
 _OFFICIAL = re.compile(
-    r"['\"]?(?P<project>tensorflow(?:-[cg]pu)?)(?:\[[\w,-]*\])?(?:==(?P<version>[\d.]+\d))?(?![\w-])"
+    r"['\"]?(?P<project>tensorflow(?:-[cg]pu)?)(?:\[[\w,-]*\])?"
+    r"(?:==(?P<version>[\d.]+\d))?(?![\w-])"
 )
 _COLUMNS = {
     "Windows": ("windows",),

@@ -239,7 +239,7 @@ class Book:
                 problem = ""
                 try:
                     channel.send(notice)
-                except Exception as fault:  # noqa: BLE001 a flaw in a channel must not cost the night
+                except Exception as fault:  # noqa: BLE001 a channel must not cost the night
                     problem = in_one_line(fault)
                 with self.state.database as transaction:
                     at = None if problem else self.now.isoformat()

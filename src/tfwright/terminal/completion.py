@@ -6,9 +6,13 @@ the names of commands and options.
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from invoke.exceptions import Exit
+
+if TYPE_CHECKING:
+    from invoke import Collection
+    from invoke.parser import ParseResult
 
 
 def _recipes() -> list[str]:
@@ -40,7 +44,7 @@ VALUES: dict[str, Callable[[], Iterable[str]]] = {
 """What the values of options are, by the option's name."""
 
 
-def complete(names: list[str], core: Any, collection: Any, **_: object) -> Exit:  # noqa: ANN401 no types
+def complete(names: list[str], core: "ParseResult", collection: "Collection", **_: object) -> Exit:
     """Print what may come next, a line each; the shell leaves out what was not begun.
 
     Stands in for the function of that name in invoke, with its parameters.
@@ -51,7 +55,7 @@ def complete(names: list[str], core: Any, collection: Any, **_: object) -> Exit:
     raise Exit
 
 
-def candidates(words: list[str], collection: Any) -> Iterable[str]:  # noqa: ANN401 no types
+def candidates(words: list[str], collection: "Collection") -> Iterable[str]:
     """Return what may follow `words`, of which the last may be half typed; nothing for files."""
     tasks = collection.tasks
     if not words or words[0] not in tasks:

@@ -87,7 +87,8 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
             r"|gl(?:pat|rt|dt|ptt|cbt|ft|imt|soat|agent)-[\w-]{16,}|(?:xox[a-z]|xapp)-[\w-]{10,}"
             r"|(?:npm|hf)_[A-Za-z0-9]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[\w-]{30,}"
             r"|sk-[\w-]{20,}|[rs]k_live_\w{10,}|SG\.[\w-]{16,}\.[\w-]{16,}"
-            r"|pypi-[\w-]{40,}|(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+            r"|pypi-[\w-]{40,}|(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}"
+            r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
             r"|hooks\.slack\.com/services/\S+|webhook\.office\.com/\S+"
             r"|discord(?:app)?\.com/api/webhooks/\S+)"
         ),
