@@ -95,6 +95,11 @@ class Subject:
         """The recipe's file."""
         return composing.file_of(self.path).read_text("utf-8")
 
+    def line_with(self, part: str) -> int:
+        """Return the first line of the file that holds a text; 1 if there is none."""
+        lines = enumerate(self.text.splitlines(), 1)
+        return next((number for number, line in lines if part in line), 1)
+
     def finding(
         self, rule: str, place: int | str | tuple[int | str, ...], what: str, remedy: str
     ) -> LintFinding:
@@ -298,8 +303,7 @@ def answers_configure(subject: Subject) -> Iterator[LintFinding]:
 def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
     """Find a CUDA in the answers that is not the one which [host] names."""
     recipe = subject.recipe
-    answers = recipe.configure.answers
-    needs = answers.get("TF_NEED_CUDA")
+    needs = recipe.configure.answers.get("TF_NEED_CUDA")
     # Some releases do not ask; then no answer has to agree. A text is a finding of its own.
     if isinstance(needs, bool) and needs != bool(recipe.host.cuda):
         what = "TF_NEED_CUDA is true, but [host] names no cuda"
@@ -310,7 +314,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
     if not cuda.uses_cuda(recipe) and "--config=cuda" in recipe.compile.flags:
         what = "compile.flags has --config=cuda, and TF_NEED_CUDA is not true"
         yield subject.finding("cuda", "compile.flags", what, "Make the two agree.")
-    version = str(answers.get("TF_CUDA_VERSION") or "")
+    version = str(recipe.configure.answers.get("TF_CUDA_VERSION") or "")
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(
             "cuda",
@@ -336,11 +340,11 @@ def names_a_cudnn_of_the_release(subject: Subject) -> Iterator[LintFinding]:
         return
     least, most = row.cudnn
     major, own = (version.partition(".")[0] for version in (found.cudnn, tested.cudnn))
-    what = remedy = ""
     # The least of a row may be for its newest GPUs only.
     if not compatibility.is_within(found.cudnn, least.partition(".")[0], most):
         what = f"cuDNN {found.cudnn} was not made for CUDA {row.version}"
         remedy = f"Name one from {least} to {most}: {row.source('cudnn')}."
+        yield subject.finding("cudnn", "host.cudnn", what, remedy)
     # 8 and 9 removed functions. A CUDA that came later may have no such cuDNN as the release wants,
     # and NVIDIA's fork has changes for later ones.
     elif (
@@ -352,7 +356,6 @@ def names_a_cudnn_of_the_release(subject: Subject) -> Iterator[LintFinding]:
         what = f"cuDNN {found.cudnn} is pinned; TensorFlow {recipe.source.release} was tested with "
         what += f"{tested.cudnn}, and a new major version removes functions"
         remedy = f"Name a later one of {own}, see {tested.source}; or patch what calls them."
-    if what:
         yield subject.finding("cudnn", "host.cudnn", what, remedy)
 
 
@@ -377,7 +380,7 @@ def has_one_flag_in_each_text(subject: Subject) -> Iterator[LintFinding]:
         if len(parts := re.split(r"\s+(?=--[a-z])", flag)) > 1:
             what = f"{flag!r} holds {len(parts)} flags, and Bazel takes it for one"
             remedy = f"Write {', '.join(map(json.dumps, parts))}."
-            yield subject.finding("flag", _line_with(subject.text, flag), what, remedy)
+            yield subject.finding("flag", subject.line_with(flag), what, remedy)
 
 
 def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
@@ -412,7 +415,7 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
         if name not in {flag, *names} and " " not in name:
             yield subject.finding(
                 "config",
-                _line_with(subject.text, flag),
+                subject.line_with(flag),
                 f"{flag}: neither .bazelrc of the pinned commit nor ./configure defines it"
                 f"{did_you_mean(name, sorted(names))}",
                 "Remove it, or correct its name.",
@@ -446,7 +449,7 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
         if toolchain.is_native(flag):
             yield subject.finding(
                 "native",
-                _line_with(subject.text, flag),
+                subject.line_with(flag),
                 f"{flag!r} ties the wheel to the processor of the building machine",
                 "Name the instruction set instead, such as -march=x86-64 or -mavx.",
             )
@@ -480,8 +483,7 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
 def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
     """Find a platform tag that the target Python's own pip does not read, as only verify said."""
     recipe = subject.recipe
-    verify = subject.recipe.verify
-    pins = (*verify.requirements, *verify.plugins)
+    pins = (*recipe.verify.requirements, *recipe.verify.plugins)
     try:
         pips.insist_on_reader(recipe.package.platform, recipe.host.python, pins)
     except RecipeError as fault:
@@ -583,12 +585,6 @@ def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
         )
 
 
-def _line_with(text: str, part: str) -> int:
-    """Return the first line of a text that holds a part of it; 1 if there is none."""
-    lines = enumerate(text.splitlines(), 1)
-    return next((number for number, line in lines if part in line), 1)
-
-
 # Its patches and its lock file
 
 
@@ -622,12 +618,12 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
         if verdict.answer == "due":
             yield subject.finding(
                 "patch-due",
-                _line_with(subject.text, name),
+                subject.line_with(name),
                 f"{name} is to be dropped: its header says 'Drop when: {verdict.condition}'",
                 "Remove it from source.patches; correct its header if the build still needs it.",
             )
         elif unknown := dropping.unknown_upstream(drop_when, facts):
-            yield replace(_unchecked(subject, name, unknown), harmless=True)
+            yield _unchecked(subject, name, unknown)
         if condition := dropping.misspelt_condition(drop_when):
             # The field, and not a line of another one that speaks of it.
             lines = enumerate(patch.read_text("utf-8", "surrogateescape").splitlines(), 1)
@@ -646,7 +642,8 @@ def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
         why = f"{subject.history} lacks one of the two commits, or the history between them"
         remedy = "Fetch the missing history into that repository."
     what = f"{patch}: 'Drop when: {condition}' cannot be checked here: {why}"
-    return subject.finding("patch-unchecked", _line_with(subject.text, patch), what, remedy)
+    found = subject.finding("patch-unchecked", subject.line_with(patch), what, remedy)
+    return replace(found, harmless=True)
 
 
 def has_current_pins(subject: Subject) -> Iterator[LintFinding]:
@@ -722,10 +719,11 @@ def findings_among(names: Sequence[str]) -> list[LintFinding]:
         return []
     named = {name for recipe in read for name in recipe.source.named_files}
     remedy = "Name it in a recipe, or delete it."
-    files = {str(path.relative_to(recipes.PATCHES)): path for path in recipes.PATCHES.glob("*/*")}
-    unused = [files[name] for name in sorted(files.keys() - named)]
-    what = "belongs to no recipe"
-    found = [LintFinding(path, 1, what, remedy, "unused-patch") for path in unused]
+    found = [
+        LintFinding(path, 1, "belongs to no recipe", remedy, "unused-patch")
+        for path in sorted(recipes.PATCHES.glob("*/*"))
+        if str(path.relative_to(recipes.PATCHES)) not in named
+    ]
     first: dict[tuple[str, ...], str] = {}
     for recipe in read:
         other = first.setdefault(recipe.wheel_identity, recipe.name)
