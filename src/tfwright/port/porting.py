@@ -56,6 +56,17 @@ from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.http import client
 from tfwright.tools.python.packages import name_of
 
+MOST_ADDED = 9
+"""Files that a server lacks of a commit; one that lacks more is broken."""
+_STATES: dict[Fate, State] = {
+    "kept": "fits",
+    "dropped": "look",
+    "compare": "look",
+    "done": "change",
+    "redo": "change",
+    "lacking": "change",
+}
+
 
 @dataclass(frozen=True)
 class Port:
@@ -111,6 +122,8 @@ class _Porting:
         """Substitutes of other recipes, whose patches may belong to them."""
         self.shared = path
         """The archives' document of the old recipe, if it names one."""
+        self.repository = Path()
+        """The mirror of both commits, once it has them."""
 
     def copy_documents(self, old: Path, branch: str) -> None:
         """Give the new recipe packages of its own, and archives that may change."""
@@ -191,11 +204,11 @@ class _Porting:
         yield from self._judge_exclusions()
         new = self.new
         source = new.recipe.source
-        repository = external.fetch_commit(new, source, about_branch=True)
-        tree_files.check_release(repository, source.commit, source)
+        self.repository = external.fetch_commit(new, source, about_branch=True)
+        tree_files.check_release(self.repository, source.commit, source)
         # Both recipes name one url, so that its mirror then holds both commits.
         external.fetch_commit(self.old, self.old.recipe.source)
-        held = GitRepository(repository)
+        held = GitRepository(self.repository)
         paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
         yield self._judge_bazel(texts)
@@ -203,21 +216,21 @@ class _Porting:
         yield from self._remove_flags(old_texts, texts)
         new = self.new
         yield from self._judge_tools()
-        after = _read_rules(new, repository)
+        after = self._read_rules(new)
         # The mirror in build_out has single commits; one that the host file names may have all.
         local = external.origin(new, source.url).local
         history = local if local and local.is_dir() else None
         facts = DropFacts.of(new.recipe, after, history)
-        tried = list(patches.try_patches(new.job, new.recipe, repository, facts))
+        tried = list(patches.try_patches(new.job, new.recipe, self.repository, facts))
         # What the patches declare counts as well as what the bare tree does.
         kept = [patch.name for patch in tried if patch.fate == "kept"]
-        before = _read_rules(self.old, repository, self.old.recipe.source.patches)
-        after = _read_rules(new, repository, kept) or after
+        before = self._read_rules(self.old, self.old.recipe.source.patches)
+        after = self._read_rules(new, kept) or after
         compared = None
         if before and after:
             compared = archives.ComparedArchives.of(before, after, new, self.old.locked)
         judged = list(self._judge_substitutes(before, after, compared))
-        yield from self._enter_patches(self._with_taken_patches(tried, repository), repository)
+        yield from self._enter_patches(self._with_taken_patches(tried))
         yield from self._add_programs()
         yield from judged
         if compared:
@@ -229,6 +242,17 @@ class _Porting:
         for test in new.recipe.verify.tests:
             if not held.text(f"{source.commit}:{test}"):
                 yield PortedPin("test", test, "change", "the new tree has no such file")
+
+    def _read_rules(self, job: RecipeJob, applied: Sequence[str] = ()) -> Rules | None:
+        """Read the rules of a commit with those of its patches that fit."""
+        source = job.recipe.source.changed(patches=tuple(applied), assets={})
+        pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
+        try:
+            return external.ExternalRules(job, pins, self.repository).rules()
+        except TfwrightError:
+            # Each patch fits by itself, and may need another one; or the rules can only be read
+            # with patches that do not fit: the report says so and goes on.
+            return self._read_rules(job) if applied else None
 
     def _judge_bazel(self, texts: Mapping[str, str]) -> PortedPin:
         """Pin a Bazel that can be had where the new commit, with these texts, refuses the old."""
@@ -403,9 +427,9 @@ class _Porting:
             says = f"{', '.join(added)}: added; a patch of a substitute that was taken over runs it"
             yield PortedPin("tool", "host.programs", "look", says)
 
-    def _enter_patches(self, tried: Sequence[TriedPatch], repository: Path) -> Iterator[PortedPin]:
+    def _enter_patches(self, tried: Sequence[TriedPatch]) -> Iterator[PortedPin]:
         """Enter the patches into the new recipe, and say of each what became of it."""
-        placed = [self._place_patch(patch, repository) for patch in tried]
+        placed = [self._place_patch(patch) for patch in tried]
         names = {patch.name: patch.now for patch in placed if patch.now}
         # The author's layout of a list that stays as it is stays as well.
         before = self.new.recipe
@@ -425,14 +449,14 @@ class _Porting:
                 says += "; if that does the same, or nothing needs it now, take it out of the list"
             yield PortedPin("patch", name, _STATES[patch.fate], says)
 
-    def _try_patch(self, name: str, repository: Path) -> TriedPatch:
+    def _try_patch(self, name: str) -> TriedPatch:
         """Try a patch that the old recipe does not have."""
         recipe = self.new.recipe
         recipe = recipe.changed(source=recipe.source.changed(patches=(name,)))
-        (patch,) = patches.try_patches(self.new.job, recipe, repository, None)
+        (patch,) = patches.try_patches(self.new.job, recipe, self.repository, None)
         return patch
 
-    def _place_patch(self, patch: TriedPatch, repository: Path) -> TriedPatch:
+    def _place_patch(self, patch: TriedPatch) -> TriedPatch:
         """Return a patch with its name in the new recipe; one to redo is copied for that."""
         if patch.fate == "dropped":
             return replace(patch, says=f"removed; {patch.says}")
@@ -443,9 +467,10 @@ class _Porting:
         moved = replace(patch, now=str(place.relative_to(folder)))
         if place.exists():
             # Another recipe was ported to this branch; its patch may be redone there by now.
-            there = self._try_patch(moved.now, repository)
+            there = self._try_patch(moved.now)
             fate: Fate = "compare" if there.fate == "kept" else "redo"
-            return replace(moved, fate=fate, says=f"{_THERE}; {there.says}")
+            says = "is in the folder of the new branch already; see that it makes the same change"
+            return replace(moved, fate=fate, says=f"{says}; {there.says}")
         self.made.append(place)
         # That of another recipe was made for another commit.
         bases = {name: other.commit for other in self.taken for name in other.patches}
@@ -453,9 +478,7 @@ class _Porting:
         patches.copy_for_redo(source.file(patch.name), place, bases[patch.name])
         return moved
 
-    def _with_taken_patches(
-        self, tried: Sequence[TriedPatch], repository: Path
-    ) -> list[TriedPatch]:
+    def _with_taken_patches(self, tried: Sequence[TriedPatch]) -> list[TriedPatch]:
         """Put the patch of a substitute that was taken over in the place of the old one's.
 
         Both make what the archive lacks, so that a report of each would be two findings for one.
@@ -467,7 +490,7 @@ class _Porting:
                 old = [patch for patch in found if Path(patch.name).name.partition("-")[2] == what]
                 if any(patch.name == name for patch in old):
                     continue
-                patch = self._try_patch(name, repository)
+                patch = self._try_patch(name)
                 if patch.fate != "kept" and old and old[0].fate == "kept":
                     says = f"{old[0].says}; it was made for another archive of {other.name}"
                     found[found.index(old[0])] = replace(old[0], fate="compare", says=says)
@@ -571,28 +594,3 @@ class _Porting:
                 f"invoke pin --recipe {recipe.argument} {asked}"
             )
             yield PortedPin("requirement", "of setup.py", "change", says)
-
-
-MOST_ADDED = 9
-"""Files that a server lacks of a commit; one that lacks more is broken."""
-_THERE = "is in the folder of the new branch already; see that it makes the same change"
-_STATES: dict[Fate, State] = {
-    "kept": "fits",
-    "dropped": "look",
-    "compare": "look",
-    "done": "change",
-    "redo": "change",
-    "lacking": "change",
-}
-
-
-def _read_rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rules | None:
-    """Read the rules of a commit with those of its patches that fit."""
-    source = job.recipe.source.changed(patches=tuple(applied), assets={})
-    pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
-    try:
-        return external.ExternalRules(job, pins, repository).rules()
-    except TfwrightError:
-        # Each patch fits by itself, and may need another one; or the rules can only be read with
-        # patches that do not fit: the report says so and goes on.
-        return _read_rules(job, repository) if applied else None
