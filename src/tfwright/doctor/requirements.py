@@ -11,7 +11,6 @@ from tfwright.documents import host_file as host_files
 from tfwright.documents.filesystem import ROOT, unbuildable_character
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
-from tfwright.documents.release import ExactRelease
 from tfwright.errors import HostError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_newer, is_of_line, is_older
@@ -92,13 +91,10 @@ class Requirements(HostComparison):
         right_machine = wanted.machine in {"any", self.host.machine}
         if not (right_system and right_machine):
             # The sources are the same everywhere, so patches can be written on any host.
-            remedy = (
-                "Build on such a machine. With --until source, the first stages run here as well."
-            )
             yield Finding(
                 f"this host is {self.host}",
                 f"{wanted.system}-{wanted.machine}",
-                remedy,
+                "Build on such a machine. With --until source, the first stages run here as well.",
                 blocks="configure",
                 lasting=True,
             )
@@ -111,19 +107,17 @@ class Requirements(HostComparison):
         yield Finding(*absence, blocks="check")
 
     def git(self) -> Iterator[Finding]:
-        least = OLDEST
         version = self.host.git.value.removeprefix("git version ")
         if not version:
             yield Finding(
                 "no git", "git on the system's PATH", self.host.remedy("git"), blocks="fetch"
             )
         # The bundled tree is committed by tfwright itself, and needs nothing new of git.
-        elif is_older(version, least) and not self.bundled:
-            remedy = self.host.remedy("old-git", least=least)
+        elif is_older(version, OLDEST) and not self.bundled:
             yield Finding(
                 f"git {version}",
-                f"git {least} or newer",
-                remedy,
+                f"git {OLDEST} or newer",
+                self.host.remedy("old-git", least=OLDEST),
                 blocks="fetch",
                 why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it",
             )
@@ -338,26 +332,22 @@ class Requirements(HostComparison):
     def release(self) -> Iterator[Finding]:
         if self.recipe.source.own_interface:
             return
-        release = self.recipe.source.release
+        yield from self._accepted_bazel()
+        release, wanted = self.recipe.source.release, self.recipe.host.python
         python = compatibility.python(release, self.recipe.source.exact.fork[:2])
-        yield from self._accepted_bazel(self.recipe.source.exact)
         # It stops nothing: patches can make a release work with a Python that came later.
-        if (
-            python
-            and self.recipe.host.python != "any"
-            and not python.contains(self.recipe.host.python)
-        ):
+        if python and wanted != "any" and not python.contains(wanted):
             remedy = "Correct host.python in the recipe, or add the patches that make it work."
             yield Finding(
-                f"Python {self.recipe.host.python} for TensorFlow {release}",
+                f"Python {wanted} for TensorFlow {release}",
                 f"Python {python}",
                 remedy,
                 why=python.source,
             )
 
-    def _accepted_bazel(self, release: ExactRelease) -> Iterator[Finding]:
+    def _accepted_bazel(self) -> Iterator[Finding]:
         """Compare the pinned Bazel with what ./configure of the release takes."""
-        version = self.recipe.bazel.version
+        version, release = self.recipe.bazel.version, self.recipe.source.exact
         newer = self.recipe.configure.agrees_to("TF_IGNORE_MAX_BAZEL_VERSION")
         wanted, source, refused = compatibility.unusual_bazel(release, version, newer=newer)
         if not wanted:

@@ -283,11 +283,10 @@ class Night:
                 due.append(item)
             elif item.why == "unchanged":
                 unchanged.append(name)
-            elif item.why == "blocked":
-                self.state.judge(self.number, "blocked", name, detail=item.detail)
             else:
                 # It still fails, also in the nights in which it waits with the next attempt.
-                self.state.judge(self.number, "failed", name, detail=item.detail)
+                verdict: Verdict = "blocked" if item.why == "blocked" else "failed"
+                self.state.judge(self.number, verdict, name, detail=item.detail)
         self.state.judge(self.number, "unchanged", *unchanged)
         return due
 
@@ -307,10 +306,9 @@ class Night:
             fits = item.within_budget if fleet else not begun or item.seconds <= left
             if not fits:
                 hours = f"{item.seconds / 3600:.1f} h"
-                first = item.why == "never built"
-                detail = (
-                    f"a first build counts as {hours}" if first else f"it took {hours} last time"
-                )
+                detail = f"it took {hours} last time"
+                if item.why == "never built":
+                    detail = f"a first build counts as {hours}"
                 # A verdict all the same: a target that never fits has to become stale on the page.
                 self.state.judge(self.number, "skipped", item.target.name, detail=detail)
                 self.host.note(f"{item.target.name}: out of tonight's budget")

@@ -276,9 +276,8 @@ class _Reading:
         path, line = scope.module.path, call.lineno
         # `ctx.download_and_extract(...)` in the code of a rule.
         if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
-            self._record_forms(
-                path, line, call.func.attr, partial(self._downloaded_file, call, scope)
-            )
+            download = partial(self._downloaded_file, call, scope)
+            self._record_forms(path, line, call.func.attr, download)
             return
         if self._rule and callee_name(call.func) == "symlink":
             self._note_link(call, scope)
@@ -287,11 +286,8 @@ class _Reading:
             self._read_extension(arguments, path)
             return
         if rule == "include":
-            self.read_start(
-                self._program.locate(self._known_text(next(iter(arguments.positional), "")), path)[
-                    1
-                ]
-            )
+            label = self._known_text(next(iter(arguments.positional), ""))
+            self.read_start(self._program.locate(label, path)[1])
             return
         self.modules |= rule == "bazel_dep"
         if rule in modules.OVERRIDES:
