@@ -196,8 +196,8 @@ class ExternalRules:
             job.listener.note(text)
         if (compiler := listings.TARS["LLVM"]) in self.environment.tars and not locked:
             job.listener.note(
-                f"{compiler} is set, and clang was fetched as the compressed archive: with a "
-                "network Bazel downloads the other one, without one it takes this"
+                f"{compiler} is set: with a network Bazel downloads a clang that is not "
+                "compressed; without one it takes the pinned archive, which fetch brings"
             )
         # All at once: a build that stops for one archive after the other costs a minute each.
         if missing or refused:

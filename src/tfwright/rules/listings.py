@@ -30,8 +30,8 @@ TABLES = (
 """The constants of which a file is taken, the variable that names its version, and the repository
 that is made of it."""
 TARS = {name: f"USE_{name}_TAR_ARCHIVE_FILES" for name in ("CUDA", "NVSHMEM", "LLVM")}
-"""What lets rules first ask for archives that are not compressed, by a dictionary of another name,
-and take the usual ones where its file cannot be had. Any value but an empty one counts."""
+"""What lets rules take archives that are not compressed, where the tree lists any for the version.
+Any value but an empty one counts."""
 PLATFORMS = {
     ("Linux", "x86_64"): ("linux-x86_64", "x86_64-unknown-linux-gnu"),
     ("Linux", "aarch64"): ("linux-sbsa", "aarch64-unknown-linux-gnu"),
@@ -188,21 +188,19 @@ def with_chosen_files(
     `text_of` returns the content of a file by its sha256, None if it is not here.
     """
     added = Rules(tuple(modules.registry_archives(found, text_of)), ())
-    tables = dict.fromkeys(entry.table for entry in found.listed)
-    for table in tables:
+    lists = dict.fromkeys((entry.table, entry.version) for entry in found.listed)
+    for table in dict.fromkeys(table for table, _ in lists):
         for pattern, variable, name in TABLES:
             match = re.fullmatch(pattern, table)
             if not match or variable not in environment.variables.keys() - environment.local:
                 continue
             if match.groupdict().get("major", environment.cuda) != environment.cuda:
                 continue
-            tars, uses = f"MIRRORED_TARS_{table}", TARS.get(table.partition("_")[0], TARS["CUDA"])
-            if uses in environment.tars and tars in tables:
-                instead = _chosen_file(name, tars, variable, environment, found, text_of)
-                added += Rules(instead.repositories, ())
-                if not instead.unreadable:
-                    continue
-            added += _chosen_file(name, table, variable, environment, found, text_of)
+            tars = f"MIRRORED_TARS_{table}"
+            wanted = TARS.get(table.partition("_")[0], TARS["CUDA"]) in environment.tars
+            listed = wanted and (tars, environment.variables[variable]) in lists
+            chosen = tars if listed else table
+            added += _chosen_file(name, chosen, variable, environment, found, text_of)
     if url := environment.variables.get(PYTHON_URL):
         with suppress(UnknownError):
             sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
