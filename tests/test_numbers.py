@@ -55,7 +55,7 @@ def test_a_git_server_cannot_end_a_fetch_by_its_progress(number: str) -> None:
             told.append(progress)
 
     lines = [f"remote: Counting objects: 100% ({number}/{number}), done.\n"]
-    transport._progress(lines, Listener())  # type: ignore[arg-type]  # all that it calls
+    transport._read_progress(lines, Listener())  # type: ignore[arg-type]  # all that it calls
     assert len(told) == (1 if number == "0" else 0)
 
 

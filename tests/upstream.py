@@ -38,7 +38,7 @@ def run_git(*words: str | Path, cwd: Path, **variables: str) -> str:
 def bundled_commit(url: str = demo.URL) -> str:
     """Return the commit that a bundled tree is now, which its recipe has to pin."""
     with tempfile.TemporaryDirectory() as folder:
-        return demo.commit(GitRepository(Path(folder)).make().path, url)
+        return demo.commit_tree(GitRepository(Path(folder)).make().path, url)
 
 
 def commit(folder: Path, contents: Mapping[str, str] | None = None, message: str = "one") -> str:

@@ -381,8 +381,8 @@ def test_another_recipe_takes_neither_bazel_nor_packages_of_a_bundle(
     (mine,) = (build_out / "vault/bundles/demo/bazel").glob("*/bazel")
     other, own = Places(build_out, "other"), Places(build_out, "demo")
     assert binary.find_stored("0.26.1", {}, other.stores) is None
-    assert not any(map(packages.kept, other.stores))
-    kept = [path.name for store in own.stores for path in packages.kept(store)]
+    assert not any(map(packages.stored_files, other.stores))
+    kept = [path.name for store in own.stores for path in packages.stored_files(store)]
     assert kept == [PACKAGE]
     if binary.platform_name() == "linux-x86_64":
         found = binary.find_stored("0.26.1", {}, own.stores)

@@ -357,7 +357,7 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
         return ("wheel==0.45.1",)
 
     monkeypatch.setattr(binary, "obtain", refuse)
-    monkeypatch.setattr(resolving, "closure", resolve)
+    monkeypatch.setattr(resolving, "resolve", resolve)
     job, _ = without_checksums(recipe_path)
     pinned = packages.pin(job, recipe_path, ["wheel"])
     assert pinned.bazel == ""
@@ -393,7 +393,7 @@ def closure(
 @pytest.fixture
 def pinned_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a recipe whose packages were resolved when numpy 1.14 was the newest."""
-    monkeypatch.setattr(resolving, "closure", closure)
+    monkeypatch.setattr(resolving, "resolve", closure)
     monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
     monkeypatch.setitem(NEWEST, "numpy", "1.14")
     text = Path(recipes.find("demo")).read_text("utf-8")
@@ -413,7 +413,7 @@ def test_pip_keeps_to_what_the_tree_requires_where_a_person_names_no_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pip = Mock(return_value=("six==1.15",))
-    monkeypatch.setattr(resolving, "closure", pip)
+    monkeypatch.setattr(resolving, "resolve", pip)
     setup = 'REQUIRED_PACKAGES = ["wrapt >= 1.11, < 1.15", "six ~= 1.15", "h5py"]'
     monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
     commit_id = commit(tmp_path / "upstream", {"tensorflow/tools/pip_package/setup.py": setup})

@@ -102,7 +102,7 @@ def test_a_patch_in_any_form_becomes_one_that_the_recipe_applies(
     assert made.files == (EDITED,)
     if form == "mail":
         assert made.path.name == "0002-say-that-it-is-edited.patch"
-        assert patching.header(made.path).why == "Say that it is edited. It does not say so."
+        assert patching.read_header(made.path).why == "Say that it is edited. It does not say so."
     assert applied(path).startswith("// Edited.\n")
 
 

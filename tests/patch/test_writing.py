@@ -28,7 +28,7 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
     made = make("Say that it ïs édited!")
     assert made.path == tmp_path / "patches/demo/0002-say-that-it-is-edited.patch"
     assert made.files == ("new.txt", EDITED)
-    assert patching.header(made.path) == HEADER
+    assert patching.read_header(made.path) == HEADER
     # What git says of its objects is of no use to readers.
     assert "\nindex " not in made.path.read_text("utf-8")
     again = job_of(path)

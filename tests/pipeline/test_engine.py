@@ -334,7 +334,9 @@ def test_a_file_that_was_touched_is_hashed_again_only_once(
     assert (RUNS, [path.name for path in hashed]) == ([], ["egg"])
 
 
-@pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
+@pytest.mark.skipif(
+    isolation.isolation_obstacle() is not None, reason=str(isolation.isolation_obstacle())
+)
 def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
     nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,7 +356,7 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
 def test_a_stage_that_keeps_its_network_offline_says_so(
     nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, notes: list[str]
 ) -> None:
-    monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
+    monkeypatch.setattr(isolation, "isolation_obstacle", lambda: "this system has none")
     engine.build(replace(nest, offline=True))
     assert notes == ["Programs of this stage have a network: this system has none"] * 2
 

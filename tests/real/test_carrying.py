@@ -18,7 +18,9 @@ from tfwright.tools.process.command import Command
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.real,
-    pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle())),
+    pytest.mark.skipif(
+        isolation.isolation_obstacle() is not None, reason=str(isolation.isolation_obstacle())
+    ),
 ]
 
 PARTS = ("tasks.py", "requirements.txt", "src", "recipes", "patches", "templates")
@@ -34,7 +36,7 @@ def tasks(
     start = (str(base), "tasks.py") if alone else (str(base), "-m", "invoke")
     command = Command((*start, *arguments), checkout, env)
     return subprocess.run(
-        (isolation.enclosed(command) if alone else command).argv,
+        (isolation.in_own_network(command) if alone else command).argv,
         cwd=checkout,
         env=env,
         check=True,

@@ -33,7 +33,9 @@ from tfwright.vault.store import Store
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle())),
+    pytest.mark.skipif(
+        isolation.isolation_obstacle() is not None, reason=str(isolation.isolation_obstacle())
+    ),
 ]
 
 VERSIONS = ("0.17.2", "0.24.1", "0.26.1")

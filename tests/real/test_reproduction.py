@@ -67,7 +67,7 @@ from tempfile import mkdtemp
 from tfwright.documents import recipe
 from tfwright.tools.git import demo
 from tfwright.tools.git.repository import GitRepository
-print(recipe.read('demo').source.commit, demo.commit(GitRepository(Path(mkdtemp())).make().path))
+print(recipe.read('demo').source.commit, demo.commit_tree(GitRepository(Path(mkdtemp())).make().path))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -32,7 +32,7 @@ class Printer(Listener):
 
 def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
     """Return the paths of a commit whose content a repository lacks."""
-    missing = GitRepository(repository).missing(commit)
+    missing = GitRepository(repository).missing_ids(commit)
     return tuple(
         entry.path for entry in GitRepository(repository).entries(commit) if entry.blob in missing
     )

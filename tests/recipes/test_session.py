@@ -26,4 +26,4 @@ def test_recording_a_dialogue_fetches_no_archive_and_leaves_the_tree_as_it_was(
     # Nothing that ./configure wrote or edited stays, so that the stage configure runs again.
     tree = WorkTree(job.places.tree)
     assert not [*job.places.build_out.glob("vault/repository_cache/content_addressable/sha256/*")]
-    assert not [*tree.changed(), *tree.strangers()]
+    assert not [*tree.changed_files(), *tree.foreign_files()]

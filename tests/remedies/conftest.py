@@ -27,7 +27,7 @@ def quick_pip(monkeypatch: pytest.MonkeyPatch) -> None:
         names = [re.split(r"[<>=]", line)[0] for line in wanted]
         return tuple(f"{name}==1.19.5" for name in sorted(set(names)))
 
-    monkeypatch.setattr(resolving, "closure", resolve)
+    monkeypatch.setattr(resolving, "resolve", resolve)
     monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
 
 

@@ -71,7 +71,7 @@ def test_a_shell_is_opened_in_a_stage_that_runs_programs(
     shell: CommandLine, recipe: Path, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     became = list[Command]()
-    monkeypatch.setattr(engine, "become", became.append)
+    monkeypatch.setattr(engine, "replace_process", became.append)
     remedy = shell.remedy(f"invoke shell {named} --stage check")
     stages = re.findall(r"\b[a-z]+\b", remedy.removeprefix("Choose "))
     assert len(stages) > 3

@@ -293,7 +293,7 @@ def test_a_venv_that_does_not_run_is_made_again_by_the_command(
 
     def fetched() -> Path:
         stores, log = job.places.stores, tmp_path / "log"
-        return venv.venv(interpreter, (), stores, offline=False, log=log)
+        return venv.make_venv(interpreter, (), stores, offline=False, log=log)
 
     own = make_file(fetched(), "#!/bin/sh\nexit 1\n")
     fault = failing(lambda: configure.site_packages(job, own), ToolError)

@@ -77,7 +77,7 @@ def test_the_git_that_is_named_is_installed(
         programs(git=before)
 
     def make() -> None:
-        with mirror.locked(tmp_path / "m.git", "test"):
+        with mirror.locked_repository(tmp_path / "m.git", "test"):
             pass
 
     fault = failing(make, HostError)
@@ -295,7 +295,7 @@ def test_the_whole_repository_is_fetched_into_a_mirror(
     if kind == "a commit":
         ref = run_git("rev-parse", "HEAD~1", cwd=upstream)
         write: Callable[[Path, Path], object] = partial(
-            archive.pack, Pack(URL, ref, "a/", form="tar")
+            archive.write_archive, Pack(URL, ref, "a/", form="tar")
         )
     else:
         blob = run_git("rev-parse", "HEAD~1:op.cc", cwd=upstream)
@@ -317,14 +317,16 @@ def test_a_packed_commit_comes_from_a_mirror_that_has_its_files_or_leaves_them_o
     shutil.copytree(upstream / ".git", partial_mirror)
     (partial_mirror / f"objects/{blob[:2]}/{blob[2:]}").unlink()
     wanted, target = Pack(URL, head(upstream), "a/"), tmp_path / "made"
-    fault = failing(lambda: archive.pack(wanted, partial_mirror, target), SupplyError, "mirror")
+    fault = failing(
+        lambda: archive.write_archive(wanted, partial_mirror, target), SupplyError, "mirror"
+    )
     if way == "a mirror":
-        archive.pack(wanted, upstream / ".git", target)
+        archive.write_archive(wanted, upstream / ".git", target)
     else:
         line = find_text(r"exclude = \[(.*)\]", fault.remedy)
         leaving = tuple(re.findall(r'"([^"]*)"', line[1]))
         wanted = Pack(URL, wanted.ref, "a/", leaving)
-        archive.pack(wanted, partial_mirror, target)
+        archive.write_archive(wanted, partial_mirror, target)
     assert target.stat().st_size > 0
 
 
@@ -334,7 +336,9 @@ def test_a_compressor_is_installed(
     folder = make_folder(tmp_path / "bin")
     (folder / "git").symlink_to(str(shutil.which("git")))
     monkeypatch.setattr(archive, "SYSTEM_PATH", (str(folder),))
-    pack = partial(archive.pack, Pack(URL, "HEAD", "a/"), upstream / ".git", tmp_path / "made")
+    pack = partial(
+        archive.write_archive, Pack(URL, "HEAD", "a/"), upstream / ".git", tmp_path / "made"
+    )
     fault = failing(pack, SupplyError)
     (program,) = re.findall(r"Install (\w+)\.", fault.remedy)
     (folder / program).symlink_to(str(shutil.which(program)))
@@ -349,9 +353,9 @@ def test_a_server_that_does_not_give_a_commit_gives_way_to_a_mirror(
     serve: hostile.Serve, upstream: Path, store: Path
 ) -> None:
     address, ref = serve(fetch=hostile.other_object), head(upstream)
-    fault = failing(lambda: archive.holding(ref, Origin(address), store), SupplyError)
+    fault = failing(lambda: archive.repository_with(ref, Origin(address), store), SupplyError)
     named = mirrored(fault.remedy, address, upstream, store)
-    assert archive.holding(ref, named, store) == upstream / ".git"
+    assert archive.repository_with(ref, named, store) == upstream / ".git"
 
 
 # Patches
@@ -440,7 +444,7 @@ def test_a_file_behind_a_link_is_left_out_of_a_patch_or_named_itself(
     patch.write_text(DIFF.format(path="op.cc"), "utf-8")
 
     def merge() -> list[str]:
-        return Merge(tree, upstream / ".git", base, print).carry(patch)
+        return Merge(tree, upstream / ".git", base, print).apply_patch(patch)
 
     failing(merge, RecipeError, "patch")
     text = "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+1\n"

@@ -57,7 +57,7 @@ def make(python: Path, tmp_path: Path) -> Make:
 
     def made(*pins: str, offline: bool = False) -> Path:
         stores, log = (tmp_path / "store",), tmp_path / "log"
-        return venv.venv(python, pins, stores, offline=offline, log=log)
+        return venv.make_venv(python, pins, stores, offline=offline, log=log)
 
     return made
 
@@ -112,7 +112,7 @@ def test_pip_is_led_to_its_index_and_the_pin_to_what_that_has(
     python = Path(sys.executable)
 
     def bring(*options: str) -> list[Path]:
-        return packages.bring(python, options, tmp_path / "brought", tmp_path / "log")
+        return packages.download(python, options, tmp_path / "brought", tmp_path / "log")
 
     failing(lambda: bring("small==2.0"), SupplyError, "reaches")
     monkeypatch.setenv("PIP_INDEX_URL", right)
@@ -138,7 +138,7 @@ def test_the_target_python_is_named_in_the_host_file(python: Path, tmp_path: Pat
 
     def version(interpreter: Path) -> str:
         stores, log = (tmp_path / "store",), tmp_path / "log"
-        made = venv.venv(interpreter, (), stores, offline=True, log=log)
+        made = venv.make_venv(interpreter, (), stores, offline=True, log=log)
         return made.parents[1].name
 
     fault = failing(lambda: version(wrong), HostError)
@@ -155,7 +155,7 @@ def test_a_python_whose_pip_does_not_run_is_repaired(python: Path, tmp_path: Pat
     venv.create(python, "3.11.4", home, log)
     (link,) = home.glob("lib/python*/site-packages/pip")
     link.rename(link.with_name("pip-away"))
-    ask = partial(pips.instead, home, "3.11.4", log)
+    ask = partial(pips.replacement_pin, home, "3.11.4", log)
     fault = failing(ask, ToolError, "Python")
     assert any("No module named pip" in line for line in fault.evidence.lines)
     link.with_name("pip-away").rename(link)
@@ -182,7 +182,7 @@ def test_a_requirement_is_corrected_and_a_pip_named_or_given_to_the_index(
 ) -> None:
     def pins(wanted: list[str]) -> tuple[str, ...]:
         log = tmp_path / "log"
-        return resolving.closure(Path("p"), "3.6.15", wanted, log)
+        return resolving.resolve(Path("p"), "3.6.15", wanted, log)
 
     chosen.absent = absent
     remedy = failing(lambda: pins(["wheel"]), SupplyError).remedy
@@ -214,7 +214,7 @@ def test_a_package_that_pip_cannot_list_is_left_out(
     def pins(*wanted: str) -> tuple[str, ...]:
         chosen.installed.unlink(missing_ok=True)
         log = tmp_path / "log"
-        return resolving.closure(Path("p"), "3.6.15", wanted, log)
+        return resolving.resolve(Path("p"), "3.6.15", wanted, log)
 
     fault = failing(lambda: pins("wheel", "broken"), TfwrightError, "requirement")
     assert fault.evidence.log

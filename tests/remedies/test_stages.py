@@ -326,8 +326,8 @@ def test_what_a_python_lacks_for_a_venv_is_installed(tmp_path: Path, version: st
         tmp_path / "python",
         f'#!/bin/sh\ncase "$3" in install) touch {there}; exit 0;; esac\ntest -e {there}\n',
     )
-    remedy = venv.remedy_without(python, version)
-    making = venv.creation(str(python), version, tmp_path / "venv", tmp_path)
+    remedy = venv.install_remedy(python, version)
+    making = venv.create_command(str(python), version, tmp_path / "venv", tmp_path)
 
     def make() -> None:
         runner.run(making, tmp_path / "log", remedy=remedy)
@@ -390,13 +390,13 @@ def test_a_memory_that_was_too_small_is_made_larger(
     assert isinstance(fault, HostError)
     assert "raise the container's limit" in fault.remedy
     table = job.recipe.compile
-    monkeypatch.setattr(capacity, "memory", lambda: 64 << 30)
-    monkeypatch.setattr(capacity, "cores", lambda: 4)
-    monkeypatch.setattr(capacity, "total", lambda: 8 << 30)
+    monkeypatch.setattr(capacity, "available_memory", lambda: 64 << 30)
+    monkeypatch.setattr(capacity, "usable_cores", lambda: 4)
+    monkeypatch.setattr(capacity, "total_memory", lambda: 8 << 30)
     attempts.learn_jobs(job, 1)
     assert attempts.actions_at_once(job, table) == 1
     # What was learned ends with the limit.
-    monkeypatch.setattr(capacity, "total", lambda: 64 << 30)
+    monkeypatch.setattr(capacity, "total_memory", lambda: 64 << 30)
     assert attempts.actions_at_once(job, table) == 4
 
 

@@ -69,7 +69,7 @@ def test_a_disk_without_room_is_left_by_the_variable_that_is_named(
     monkeypatch.setattr(tempfile, "TemporaryFile", copy)
     # No member fits into memory: each is copied to the disk.
     monkeypatch.setattr(archive, "SMALL", 0)
-    monkeypatch.setattr(capacity, "memory", lambda: 0)
+    monkeypatch.setattr(capacity, "available_memory", lambda: 0)
     remedy = shell.remedy(typed("compare", wheel, other))
     (name,) = re.findall(r"set (\w+) to a directory", remedy)
     monkeypatch.setenv(name, str(tmp_path))

@@ -131,7 +131,7 @@ def test_a_short_form_that_cannot_be_read_is_found(drop_when: str) -> None:
 
 def test_no_header_of_ours_is_misspelt() -> None:
     for patch in recipes.PATCHES.glob("*/*.patch"):
-        assert not dropping.misspelt_condition(patching.header(patch).drop_when)
+        assert not dropping.misspelt_condition(patching.read_header(patch).drop_when)
 
 
 @pytest.mark.parametrize(

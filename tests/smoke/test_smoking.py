@@ -158,7 +158,7 @@ def test_an_extra_that_is_asked_for_is_the_wheels_own(
 ) -> None:
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(venv, "create", lambda *_: None)
-    monkeypatch.setattr(pips, "instead", lambda *_: "")
+    monkeypatch.setattr(pips, "replacement_pin", lambda *_: "")
     monkeypatch.setattr(packages, "run_pip", lambda run, *_: seen.append(run.argv))
     request = request_for(make_wheel(), requirements=("small[and-cuda]",))
     smoke._install(request, Path(sys.executable), "3.11.2", ())

@@ -20,7 +20,7 @@ from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.tools import files, trees
 from tfwright.tools.git import transport
-from tfwright.tools.git.archive import Pack, pack
+from tfwright.tools.git.archive import Pack, write_archive
 from tfwright.vault import origins, shortage
 from tfwright.vault.origins import (
     DROP,
@@ -110,7 +110,7 @@ def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_need
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     made = tmp_path / "made"
-    pack(Pack("r", "v1.0", "r-1.0/"), mirror, made)
+    write_archive(Pack("r", "v1.0", "r-1.0/"), mirror, made)
     wanted = WantedArchive("r", files.sha256(made), ("https://github.com/o/r/archive/v1.0.tar.gz",))
     places = f"{tmp_path}/mirrors/{{owner}}/{{name}}/.git"
     host_file = HostFile(mirrors={"https://github.com/{owner}/{name}.git": places})
@@ -122,7 +122,7 @@ def test_a_packed_commit_has_the_same_bytes_again_without_the_files_that_were_le
 ) -> None:
     head = run_git("rev-parse", "HEAD", cwd=mirror)
     wanted = Pack("https://example.org/r.git", head, "r-1.0/", ("test.txt",))
-    pack(wanted, mirror, tmp_path / "made")
+    write_archive(wanted, mirror, tmp_path / "made")
     file = WantedArchive("r", files.sha256(tmp_path / "made"), (), pack=wanted)
     host_file = HostFile(mirrors={wanted.repository: str(mirror)})
     assert obtain(file, store, host_file, offline=True).ways == {file.sha256: PACKED}
@@ -134,7 +134,7 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
     mirror: Path, tmp_path: Path
 ) -> None:
     wanted = Pack("r", "v1.0", "r-1.0/", ("test.txt",), "zip", stored=True)
-    pack(wanted, mirror, tmp_path / "made")
+    write_archive(wanted, mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:
         assert [(member.filename, member.compress_type) for member in made.infolist()] == [
             ("r-1.0/", zipfile.ZIP_STORED),
@@ -146,9 +146,9 @@ def test_a_mirror_that_lacks_a_left_out_file_can_still_be_packed(
     mirror: Path, tmp_path: Path
 ) -> None:
     lose(mirror, "test.txt")
-    pack(Pack("r", "v1.0", "r/", ("test.txt",)), mirror, tmp_path / "made")
+    write_archive(Pack("r", "v1.0", "r/", ("test.txt",)), mirror, tmp_path / "made")
     with fails(SupplyError, "test.txt"):
-        pack(Pack("r", "v1.0", "r/"), mirror, tmp_path / "made")
+        write_archive(Pack("r", "v1.0", "r/"), mirror, tmp_path / "made")
 
 
 def test_a_dropped_file_is_found_by_its_digest_whatever_its_name_and_copied(
@@ -292,7 +292,7 @@ def test_what_a_mirror_has_of_a_pinned_archive_is_a_substitute_to_copy(
     substitute = FetchTable.model_validate(values["fetch"]).substitutes["a.b"]
     assert (substitute.commit, substitute.exclude) == (made, ("large.bin",))
     content = Pack(f"{url}.git", made, "r/", substitute.exclude)
-    pack(content, tmp_path / "upstream/.git", tmp_path / "packed")
+    write_archive(content, tmp_path / "upstream/.git", tmp_path / "packed")
     with tarfile.open(tmp_path / "packed") as packed:
         assert packed.getnames() == ["r", "r/kept.txt"]
 
@@ -354,7 +354,7 @@ def test_another_repository_can_give_a_forges_archive(
     url = "https://github.com/o/r/archive/v1.0.tar.gz"
     source = Pack.of(url)
     assert source is not None
-    pack(source, mirror, tmp_path / "made")
+    write_archive(source, mirror, tmp_path / "made")
     wanted = WantedArchive("a", files.sha256(tmp_path / "made"), (url,))
     table = FetchTable.model_validate(
         {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
@@ -373,7 +373,7 @@ def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
         lose(mirror, name)
     wanted = Pack("https://example.org/r.git", head, "r/", ())
     with fails(SupplyError, "file.txt, test.txt", 'exclude = ["file.txt", "test.txt"]'):
-        pack(wanted, mirror, tmp_path / "packed")
+        write_archive(wanted, mirror, tmp_path / "packed")
 
 
 def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
@@ -415,7 +415,7 @@ def test_an_archive_of_a_gitlab_is_made_of_the_hosts_mirror_of_its_repository(
     url = "https://mirror.example/gitlab.com/o/r/-/archive/v1.0/r-v1.0.tar.bz2"
     source = Pack.of(url)
     assert source
-    pack(source, mirror, tmp_path / "made")
+    write_archive(source, mirror, tmp_path / "made")
     wanted = WantedArchive("r", files.sha256(tmp_path / "made"), (url,))
     host_file = HostFile(mirrors={"https://gitlab.com/o/r.git": str(mirror)})
     assert obtain(wanted, store, host_file, offline=True).ways == {wanted.sha256: GIT}

@@ -170,11 +170,11 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
         "six-1.16.0-py3-none-any.whl",
     ):
         (tmp_path / name).write_text(name, "utf-8")
-        packages.keep({tmp_path / name: (name, sha256(name))}, vault.build_out / "vault")
-        aged(packages.shelf(vault.build_out / "vault") / sha256(name) / name)
+        packages.store_files({tmp_path / name: (name, sha256(name))}, vault.build_out / "vault")
+        aged(packages.package_folder(vault.build_out / "vault") / sha256(name) / name)
     assert vault.taken() == ["six-1.16.0-py3-none-any.whl"]
     assert "six-1.16.0" not in (
-        packages.shelf(vault.build_out / "vault") / packages.PAGE
+        packages.package_folder(vault.build_out / "vault") / packages.PAGE
     ).read_text("utf-8")
 
 

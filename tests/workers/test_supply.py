@@ -145,7 +145,9 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
     sent(offered, folder)
     assert supply.lacking(folder, worker) == []
     places = Places(worker.build_out, recipe.name)
-    assert [path.name for path in packages.kept(places.vault)] == ["six-1.11.0-py3-none-any.whl"]
+    assert [path.name for path in packages.stored_files(places.vault)] == [
+        "six-1.11.0-py3-none-any.whl"
+    ]
     # What one recipe brought, another one does not lack.
     for name in ("manifest.json", "recipe/recipe.json"):
         text = (folder / name).read_text("utf-8").replace('small"', 'other"')

@@ -143,7 +143,7 @@ def input_members(
             f"Only a host with {system} has the Bazel and the packages of {job.name}",
             remedy=f"Run the command on {system}.",
         )
-    if job.recipe.source.url not in demo.trees():
+    if job.recipe.source.url not in demo.bundled_trees():
         source = scratch / bundle.SOURCE
         mirror.write_bundle(inputs.mirror, inputs.commit, source)
         yield bundle.member_of("source", source)
@@ -203,7 +203,7 @@ def tool_packages(job: RecipeJob, folder: Path) -> list[Path]:
     folder.mkdir()
     # No source distributions: an offline host could not build them.
     options = ("--require-hashes", "--only-binary=:all:", "-r", str(SHIPPED / "requirements.txt"))
-    return packages.bring(Path(sys.executable), options, folder, job.log("bundle-tool"))
+    return packages.download(Path(sys.executable), options, folder, job.log("bundle-tool"))
 
 
 def toolkit_members(job: RecipeJob) -> Iterator[Content]:

@@ -170,7 +170,9 @@ class Arrival:
         for path in self.files_of("bazel").values():
             binary.add_to_store(path, manifest.bazel, manifest.platform, store, "a bundle")
         brought = self.files_of("package").items()
-        packages.keep({path: (member.name, member.sha256) for member, path in brought}, store)
+        packages.store_files(
+            {path: (member.name, member.sha256) for member, path in brought}, store
+        )
         # Where a build makes Bazel's git look for the commits that rules clone.
         packed = {member.name: path for member, path in self.files_of("clone").items()}
         for carried in manifest.clones:
@@ -221,7 +223,7 @@ def check_members(
     wanted = {f"patch/{name}" for name in recipe.source.named_files}
     wanted |= {f"clone/{clone.commit}" for clone in manifest.clones}
     # Every tfwright has the trees that it ships.
-    if recipe.source.url not in demo.trees():
+    if recipe.source.url not in demo.bundled_trees():
         wanted.add(f"source/{SOURCE}")
     kinds = {"patch", "clone", "source"}
     carried = {member.path for member in manifest.members if member.kind in kinds}
@@ -272,7 +274,7 @@ def _unpinned_packages(
         release = canonicalize_name(entry.name), canonicalize_version(entry.version)
         pins.setdefault(release, [*entry.hashes])
     for member in manifest.members_of("package"):
-        digests = pins.get(packages.release(member.name))
+        digests = pins.get(packages.release_of_file(member.name))
         if digests is None:
             raise _unknown_member(member.path, [member.path])
         if not digests:

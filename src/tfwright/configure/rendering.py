@@ -160,13 +160,13 @@ def _resolved(path: str) -> str:
     # configure itself calls these two, and pathlib treats '..' in another way.
     home = os.path.expanduser(path)  # noqa: PTH111
     if open_container():
-        return runner.answer(Command.of_system("readlink", "-m", home)).strip() or home
+        return runner.short_output(Command.of_system("readlink", "-m", home)).strip() or home
     return os.path.realpath(home)
 
 
 def _is_link(path: str) -> bool:
     if open_container():
-        return bool(runner.answer(Command.of_system("readlink", path)).strip())
+        return bool(runner.short_output(Command.of_system("readlink", path)).strip())
     return Path(path).is_symlink()
 
 

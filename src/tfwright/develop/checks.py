@@ -15,7 +15,7 @@ from tfwright.errors import Evidence, HostError, RecipeError, ToolError
 from tfwright.tools import json_text
 from tfwright.tools.process import capacity
 from tfwright.tools.process.command import Command
-from tfwright.tools.process.runner import show
+from tfwright.tools.process.runner import run_on_terminal
 
 REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
 
@@ -30,7 +30,7 @@ def run_tool(tool: str, *arguments: str) -> None:
     if not os.access(program, os.X_OK):
         raise HostError(f"{tool} is not installed here", remedy=REMEDY)
     command = Command((program, *arguments), ROOT, os.environ)
-    status = show(command)
+    status = run_on_terminal(command)
     if status:
         raise ToolError(
             f"{tool} ended with status {status}",
@@ -101,7 +101,7 @@ def test(*, everything: bool, coverage: bool) -> None:
     else:
         # Fast tests wait for others now and then; the slow ones start programs that want all cores
         # for themselves.
-        run_tool("pytest", *(marks or (f"--numprocesses={capacity.cores() + 1}",)))
+        run_tool("pytest", *(marks or (f"--numprocesses={capacity.usable_cores() + 1}",)))
 
 
 def _check_coverage() -> None:

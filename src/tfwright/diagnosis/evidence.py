@@ -90,10 +90,10 @@ def _disk(place: Path) -> str:
 
 
 def _memory(_: Path) -> str:
-    kills = capacity.kills()
+    kills = capacity.oom_kills()
     killed = f"; the kernel has killed {kills} programs for lack of memory" if kills else ""
-    free = capacity.memory() / capacity.GIB
-    return f"{free:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
+    free = capacity.available_memory() / capacity.GIB
+    return f"{free:.1f} GiB of memory are free, {capacity.usable_cores()} processors{killed}"
 
 
 def _driver(_: Path) -> str:

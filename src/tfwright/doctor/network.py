@@ -61,7 +61,7 @@ def _index_fault() -> str:
     if importlib.util.find_spec("pip") is None:
         return ""
     question = ("index", "versions", "wheel", "--retries=0", f"--timeout={SECONDS:.0f}")
-    command = package_clients.pip(Path(sys.executable), *question, cwd=Path("/"))
+    command = package_clients.pip_command(Path(sys.executable), *question, cwd=Path("/"))
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
         try:

@@ -44,7 +44,7 @@ def forecast(recipe: Recipe) -> str:
     if not source.of_tensorflow or not whole:
         return ""
     cost = compatibility.build_cost(source.release, cuda=cuda.uses_cuda(recipe))
-    processors = capacity.cores()
+    processors = capacity.usable_cores()
     more = "; a later release takes more" if source.release > cost.release else ""
     unit = "processor" if processors == 1 else "processors"
     hours = cost.hours / processors
@@ -381,7 +381,7 @@ class Requirements(HostComparison):
             )
         if limit := machine.address_space(self.host.place):
             # Java reserves a quarter of the memory for its objects, and some more for itself.
-            reserved = capacity.total(self.host.place.root) / 4 / GIB + JAVA
+            reserved = capacity.total_memory(self.host.place.root) / 4 / GIB + JAVA
             has = int(limit.value) / GIB
             if has < reserved:
                 yield Finding(

@@ -64,7 +64,9 @@ def memory(place: Place) -> Seen:
     if place.read("/proc/meminfo"):
         from tfwright.tools.process import capacity
 
-        return Seen(str(capacity.memory(place.root)), "/proc/meminfo and the cgroup's limit")
+        return Seen(
+            str(capacity.available_memory(place.root)), "/proc/meminfo and the cgroup's limit"
+        )
     return place.ask("sysctl", "-n", "hw.memsize")
 
 

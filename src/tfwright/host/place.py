@@ -130,7 +130,7 @@ class Place:
         env = clean_environment(self.root, extra={"PATH": search})
         argv = (str(path), *arguments)
         command = Command(argv, self.root, env, here=program in ON_HOST)
-        return Seen(runner.answer(command, failed=failed), shlex.join((program, *arguments)))
+        return Seen(runner.short_output(command, failed=failed), shlex.join((program, *arguments)))
 
     def nearest_directory(self, path: str | Path) -> Path:
         """Return the nearest directory, upwards from a path, that exists."""

@@ -113,7 +113,7 @@ def _version(interpreter: Path, image: str) -> str:
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
     argv = (str(interpreter), "-E", "-S", "-c", TELL_VERSION)
-    return runner.answer(Command.of_system(*argv))
+    return runner.short_output(Command.of_system(*argv))
 
 
 def installed_parts(interpreter: Path, place: Place = HERE) -> Seen:

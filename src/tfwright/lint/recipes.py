@@ -485,7 +485,7 @@ def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     pins = (*recipe.verify.requirements, *recipe.verify.plugins)
     try:
-        pips.insist_on_reader(recipe.package.platform, recipe.host.python, pins)
+        pips.check_reads_platform(recipe.package.platform, recipe.host.python, pins)
     except RecipeError as fault:
         yield subject.finding("pip", "verify.requirements", fault.what, fault.remedy)
 
@@ -593,7 +593,7 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
     for name in subject.recipe.source.patches:
         patch = subject.recipe.source.file(name)
         # A bad header says nothing about the body, so report both.
-        for read in (patching.header, patching.read):
+        for read in (patching.read_header, patching.read):
             try:
                 read(patch)
             except RecipeError as fault:
@@ -610,7 +610,7 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
     for name in subject.recipe.source.patches:
         patch = subject.recipe.source.file(name)
         try:
-            drop_when = patching.header(patch).drop_when
+            drop_when = patching.read_header(patch).drop_when
         except RecipeError:
             # `has_sound_patches` says what is wrong with the header.
             continue

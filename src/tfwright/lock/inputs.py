@@ -53,7 +53,7 @@ def ask_sources_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
             WantedArchive(each.names[0] if each.names else each.sha256[:16], each.sha256, urls)
             for each in listed
             # A package URL names no server that could be asked.
-            if each.needed is not False and (urls := tuple(filter(client.on_the_web, each.urls)))
+            if each.needed is not False and (urls := tuple(filter(client.is_web_url, each.urls)))
         ]
         # A recipe that cannot be read is reported by whatever builds it.
         with suppress(TfwrightError):
@@ -180,5 +180,5 @@ def _lock_requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequi
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
     pins = [line.partition(" --hash")[0] for line in wanted]
     with containers.stage_container(job, "fetch"), files.scratch_directory() as folder:
-        packages.bring(inputs.python, pins, folder, job.log("lock-python"))
+        packages.download(inputs.python, pins, folder, job.log("lock-python"))
         return locking.requirements(wanted, folder)

@@ -153,12 +153,12 @@ def _pin_packages(
         others = _without(bounds, [line for line in lines if Requirement(line).specifier])
         first = [*each.preferred, *_without(others, each.preferred)]
         try:
-            lists[key] = resolving.closure(interpreter, version, lines, log, first)
+            lists[key] = resolving.resolve(interpreter, version, lines, log, first)
         except SupplyError:
             if not each.preferred:
                 raise
             job.listener.note(f"The versions in {path.stem}{PINS} do not fit; pip chooses others")
-            lists[key] = resolving.closure(interpreter, version, lines, log, others)
+            lists[key] = resolving.resolve(interpreter, version, lines, log, others)
         numpy = [line for line in lists[key] if packages.name_of(line) == "numpy"]
     # Write what a recipe names into its own lists, and what that needs next to it.
     resolved = {}

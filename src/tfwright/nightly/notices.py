@@ -381,7 +381,7 @@ def _post_webhook(table: WebhookTable, notice: Notice) -> None:
 
 
 def _feed_program(table: ProgramTable, notice: Notice) -> None:
-    pipes.feed(table.command, json.dumps(asdict(notice)))
+    pipes.run_with_input(table.command, json.dumps(asdict(notice)))
 
 
 def webhook_body(service: str, notice: Notice) -> dict[str, object]:

@@ -85,7 +85,7 @@ def copy(nightly: NightlyFile) -> None:
     if nightly.publish:
         with publishing(nightly.directory):
             try:
-                pipes.feed(nightly.publish, "", COPY_SECONDS, cwd=nightly.site)
+                pipes.run_with_input(nightly.publish, "", COPY_SECONDS, cwd=nightly.site)
             except ToolError as fault:
                 remedy = (
                     "Run it in the folder of the site; the next update of the site runs it again."

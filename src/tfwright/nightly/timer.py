@@ -237,7 +237,7 @@ def _succeeds(argv: tuple[str, ...]) -> bool:
     command = Command(argv, Path("/"), clean_environment(filesystem.home(), extra=caller))
     # Where the command itself is looked for: the caller's PATH may name other directories.
     found = shutil.which(argv[0], path=command.env["PATH"])
-    return found is not None and runner.show(command) == 0
+    return found is not None and runner.run_on_terminal(command) == 0
 
 
 def _crontab(table: str | None = None) -> str:

@@ -97,7 +97,7 @@ def add(
     """
     found = reading.read(file)
     tree = writing.tree_of(job)
-    edited = sorted({*tree.changed(), *tree.strangers()} - edits.configure_output(job))
+    edited = sorted({*tree.changed_files(), *tree.foreign_files()} - edits.configure_output(job))
     if edited:
         raise RecipeError(
             f"{tree.place} holds edits that are in no patch yet",
@@ -122,7 +122,7 @@ def add(
             words = chosen if re.search(r"[A-Za-z]{2}", chosen) else file.stem
             try:
                 # All edits are the patch's, also files that the tree's .gitignore names.
-                made = writing.write_new(job, path, words[:60], header, tree.strangers())
+                made = writing.write_new(job, path, words[:60], header, tree.foreign_files())
             except RecipeError as fault:
                 what = fault.what.removeprefix("The edits make no patch: ")
                 raise RecipeError(

@@ -86,7 +86,7 @@ def read(file: Path) -> list[ForeignPatch]:
         for number, line in enumerate(each.text.splitlines(), 1):
             if line.startswith("diff --git "):
                 path = line.rpartition(" ")[2]
-            patching.insist_on_text(file, number, f"{line.rstrip()}\n", path)
+            patching.check_is_text(file, number, f"{line.rstrip()}\n", path)
     if not patches:
         _refuse(
             file, "changes no file", "Make it with 'git diff', 'git format-patch' or 'diff -u'."
@@ -137,7 +137,7 @@ def _parse_part(file: Path, text: str) -> ForeignPatch:
     elif _COMMIT.match(text):
         body = "\n".join(re.findall(r"(?m)^    (.*)$", _text_above(text)))
     head, body = (re.split(r"(?m)^---\s*$", each)[0] for each in (_text_above(text), body))
-    fields = dict(patching.fields(head))
+    fields = dict(patching.header_fields(head))
     body = _TRAILER.sub("", body)
     if not subject:
         subject, _, body = body.strip().partition("\n")

@@ -84,7 +84,7 @@ def write_new(
     changed = _write_difference(tree, target, as_text(header), but, also)
     # The patch is written first: a recipe must never name a file that does not exist.
     toml_editing.put(path, ("source", "patches"), [*source.patches, inner])
-    return WrittenPatch(target, changed, added=True, left_out=tree.ignored({*but, *also}))
+    return WrittenPatch(target, changed, added=True, left_out=tree.ignored_files({*but, *also}))
 
 
 def tree_of(job: RecipeJob) -> WorkTree:
@@ -143,8 +143,8 @@ def make_refresh_tree(job: RecipeJob, which: str) -> Path:
     # What the patch changes comes into the files, as far as it fits.
     base = merging.base_of(path)
     original = external.fetch_commit(job, source.changed(commit=base)) if base else None
-    Merge(tree.place, original, base, job.listener.note).carry(path)
-    if not (tree.changed() or tree.strangers()):
+    Merge(tree.place, original, base, job.listener.note).apply_patch(path)
+    if not (tree.changed_files() or tree.foreign_files()):
         tree.discard()
         raise RecipeError(
             f"The tree has all of {patch} already",
@@ -177,7 +177,7 @@ class RefreshTree(WorkTree):
 
     def edits_digest(self) -> str:
         """Return a checksum of all files that differ from the index, new ones included."""
-        names = sorted({*self.changed(), *self.strangers()})
+        names = sorted({*self.changed_files(), *self.foreign_files()})
         places = {name: self.place / name for name in names}
         found = {name: files.sha256(place) for name, place in places.items() if place.is_file()}
         return json_text.digest([names, found])
@@ -186,9 +186,9 @@ class RefreshTree(WorkTree):
 def unresolved_files(place: Path) -> list[str]:
     """Return what a person still has to do in a tree: conflicts, and parts that did not fit."""
     tree = WorkTree(place)
-    touched = {*tree.changed(), *tree.strangers()}
+    touched = {*tree.changed_files(), *tree.foreign_files()}
     return sorted(
-        name for name in touched if name.endswith(".rej") or merging.unresolved(place / name)
+        name for name in touched if name.endswith(".rej") or merging.has_conflicts(place / name)
     )
 
 
@@ -222,10 +222,10 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
             lines=left,
         )
     # Each field is there, with a text.
-    patching.header(target)
+    patching.read_header(target)
     named = {file.path for file in patching.read(target)}
-    left_out = tree.ignored(named)
-    changed = _write_difference(tree, target, patching.head_text(target), also=named)
+    left_out = tree.ignored_files(named)
+    changed = _write_difference(tree, target, patching.written_header(target), also=named)
     later = source.patches[source.patches.index(patch) + 1 :]
     unfit = tuple(name for name in later if not _apply_if_fits(tree, source.file(name)))
     tree.discard()
@@ -266,7 +266,7 @@ def _write_difference(
             remedy += f" If the tree has all of {target.name}, remove it from source.patches."
         raise RecipeError(f"Nothing differs in {tree.place}", remedy=remedy)
     _insist_on_text(tree.place, diff)
-    if condition := dropping.misspelt_condition(dict(patching.fields(head))["Drop when"]):
+    if condition := dropping.misspelt_condition(dict(patching.header_fields(head))["Drop when"]):
         place = f"'Drop when' of {target} as" if before else "--drop-when"
         raise RecipeError(
             f"'{condition}' cannot be read as a condition",

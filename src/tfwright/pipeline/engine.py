@@ -29,7 +29,7 @@ from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
-from tfwright.tools.process.runner import become, show
+from tfwright.tools.process.runner import replace_process, run_on_terminal
 
 PUBLISHED = "stamps/publish.json"
 """Where the publish stage of a recipe leaves its stamp, below the recipe's directory."""
@@ -253,7 +253,7 @@ def _network_closed(job: RecipeJob, stage: Stage) -> Iterator[None]:
     # An enclosure costs a few namespaces, so it is opened only where a program may run.
     if not job.offline or not stage.cached or containers.has_container(job, stage.name):
         yield
-    elif obstacle := isolation.obstacle():
+    elif obstacle := isolation.isolation_obstacle():
         job.listener.note(f"Programs of this stage have a network: {obstacle}")
         yield
     else:
@@ -387,8 +387,8 @@ def open_shell(job: RecipeJob, name: str) -> NoReturn:
 
         containers.pull_image(job)
         with running_container(containers.plan(job, name)) as container:
-            sys.exit(show(container.command(entered, terminal=True, echo=True)))
-    become(entered)
+            sys.exit(run_on_terminal(container.command(entered, terminal=True, echo=True)))
+    replace_process(entered)
 
 
 def bazel_function(command: Command) -> dict[str, str]:

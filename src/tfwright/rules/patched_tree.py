@@ -181,7 +181,7 @@ class PatchedTree:
                 # git leaves the index alone, or half changed, and the next patch needs it whole.
                 self._index = ""
         if faults:
-            raise patching.combined(faults)
+            raise patching.combine_errors(faults)
 
     def _due_condition(self, drop_when: str) -> str:
         """Return the condition of a patch's header that says that it is not needed any more."""

@@ -95,7 +95,7 @@ def check_named_release(
         raise RecipeError(
             f"Commit {commit} is TensorFlow {other}, not {wanted}",
             remedy=f"To build this one, write {option} {other}@{commit}. "
-            + remote.others(f"v{wanted}"),
+            + remote.other_names_remedy(f"v{wanted}"),
         )
 
 

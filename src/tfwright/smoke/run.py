@@ -178,7 +178,7 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
 
 def pip_sources(stores: Sequence[Path], pins: Sequence[str]) -> tuple[str, ...]:
     """Return where pip finds a wheel's packages in vaults: without pins nothing of it is there."""
-    return packages.offline(stores) if pins else ("--no-deps", "--no-index")
+    return packages.offline_options(stores) if pins else ("--no-deps", "--no-index")
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class WheelVenv:
 
     def pip_offline(self, home: Path, *arguments: str) -> Command:
         """Return a run of its pip that needs no network and gets no proxies' passwords."""
-        command = package_clients.pip(self.python, *arguments, cwd=self.place.parent)
+        command = package_clients.pip_command(self.python, *arguments, cwd=self.place.parent)
         return replace(command, env=clean_environment(home, self.programs))
 
     def python_command(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:

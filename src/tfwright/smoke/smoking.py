@@ -261,9 +261,9 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     log = logs / "pip.log"
     # Another pip first, if the venv's own is too old; in the vault it is the one of the recipe.
     if request.stores:
-        first = pips.apart(request.requirements)[0]
+        first = pips.split_pip(request.requirements)[0]
     else:
-        first = [pip] if (pip := pips.instead(place, version, log)) else []
+        first = [pip] if (pip := pips.replacement_pin(place, version, log)) else []
     if first:
         _pip_install(request, log, *first)
     # Constraints bound a package only if something requires it; they install nothing.
@@ -283,7 +283,7 @@ def _pip_install(request: Request, log: Path, *what: str) -> None:
     be compiled for many minutes.
     """
     options = ("install", "--prefer-binary", *request.sources)
-    command = package_clients.pip(request.venv.python, *options, *what, cwd=request.place)
+    command = package_clients.pip_command(request.venv.python, *options, *what, cwd=request.place)
     remedy = "Give other bounds with --requirement, or check how pip reaches its package index."
     try:
         packages.run_pip(command, log, f"could not install {Path(what[0]).name}", remedy)

@@ -114,7 +114,7 @@ class Supplier:
             pinned = ["==".join(wheel.split("-")[:2]) for wheel in pins]
             # pip would run the setup.py of a source package to learn what it is.
             options = ("--only-binary=:all:", *pinned)
-            return packages.bring(Path(sys.executable), options, folder, self.log)
+            return packages.download(Path(sys.executable), options, folder, self.log)
         if part.debian is None or not apt.is_available():
             raise SupplyError("this host has no apt", remedy="Use a Debian host or container.")
         address = self.host_file.debian or apt.host_archive_url()

@@ -10,7 +10,7 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command, clean_environment
-from tfwright.tools.python.package_clients import proxies
+from tfwright.tools.python.package_clients import proxy_variables
 
 # CUDA is in non-free; what Debian splits off of it, in main. apt need not know the archive's
 # signature: every file is compared with a pinned digest.
@@ -39,7 +39,9 @@ def host_archives(form: str) -> list[str]:
     """
     # Read from apt and not from its files: a host may name its archive in either of two formats.
     argv = ("apt-get", "indextargets", "--format", form, "Created-By: Packages")
-    return list(dict.fromkeys(runner.answer(Command.of_system(*argv, here=True)).splitlines()))
+    return list(
+        dict.fromkeys(runner.short_output(Command.of_system(*argv, here=True)).splitlines())
+    )
 
 
 def host_archive_url() -> str:
@@ -63,7 +65,9 @@ def isolated_environment(
     files.write(
         scratch / "apt.conf", _CONFIGURATION.format(scratch=scratch, architecture=architecture)
     )
-    return clean_environment(scratch, extra={**proxies(), "APT_CONFIG": str(scratch / "apt.conf")})
+    return clean_environment(
+        scratch, extra={**proxy_variables(), "APT_CONFIG": str(scratch / "apt.conf")}
+    )
 
 
 def download(names: Iterable[str], address: str, suite: str, into: Path, log: Path) -> list[Path]:

@@ -71,7 +71,7 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
             ]
             # npm's first has only a code.
             why = "; ".join(wrong[:2]) or fault.what
-            raise package_clients.kind_of(fault)(
+            raise package_clients.error_kind(fault)(
                 f"{package} could not be downloaded: {why}", remedy=fault.remedy
             ) from fault
         # apt downloads the member itself; npm and pip download an archive that holds it.
@@ -120,7 +120,7 @@ def _download_npm(package: RegistryPackage, folder: Path) -> Path:
     argv = (npm, "pack", *options, f"--cache={folder}/cache", f"{package.name}@{package.version}")
     brought = folder / "brought"
     brought.mkdir()
-    _run_client(argv, brought, package_clients.of("npm", (Path(npm).parent,)))
+    _run_client(argv, brought, package_clients.client_environment("npm", (Path(npm).parent,)))
     return brought
 
 

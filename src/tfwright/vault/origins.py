@@ -251,12 +251,12 @@ class Origins:
         if wanted.pack:
             named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
             yield self._repository_source(
-                PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack)
+                PACKED, named, wanted.pack.ref, partial(archive.write_archive, wanted.pack)
             )
         for forged in _forge_packs(wanted):
             if mirror := self.host_file.mirror_of(forged.repository):
                 yield self._repository_source(
-                    GIT, mirror, forged.ref, partial(archive.pack, forged)
+                    GIT, mirror, forged.ref, partial(archive.write_archive, forged)
                 )
 
         # The mirror and the index are two urls of one package: it is asked for once.
@@ -301,7 +301,7 @@ class Origins:
             way,
             named,
             origin.local is None,
-            lambda target: make(archive.holding(ref, origin, self.repositories), target),
+            lambda target: make(archive.repository_with(ref, origin, self.repositories), target),
             server="" if origin.local else transport.host_of(origin.address)[0],
         )
 
@@ -360,12 +360,12 @@ def _git_writers(
             # Nothing says in which time zone the forge wrote a zip.
             for zone in archive.ZONES if form == "zip" else archive.ZONES[:1]:
                 made = Pack(url, table.ref, f"{table.prefix}/", form=form, zone=zone)
-                yield table.ref, partial(archive.pack, made)
+                yield table.ref, partial(archive.write_archive, made)
     else:
         if wanted.pack:
-            yield wanted.pack.ref, partial(archive.pack, wanted.pack)
+            yield wanted.pack.ref, partial(archive.write_archive, wanted.pack)
         for forged in _forge_packs(wanted):
-            yield forged.ref, partial(archive.pack, forged)
+            yield forged.ref, partial(archive.write_archive, forged)
 
 
 def obtain(

@@ -316,7 +316,7 @@ def _read_reference(reference: Reference, reached: Reached, suppliers: Suppliers
     def follow() -> Rules | None:
         found = {
             path.removeprefix(beginning): text
-            for path, text in patching.patched(read(None), patches, is_relevant)[0].items()
+            for path, text in patching.patch_texts(read(None), patches, is_relevant)[0].items()
             if path.startswith(beginning)
         }
         return repositories.follow(reference, found) if found else None
@@ -362,8 +362,8 @@ def unfit_hunks(
     def misfits() -> list[tuple[str, str, HunkPlace]]:
         found = []
         for name, patches, _, read in judged:
-            wanted = frozenset(patching.named(patches.values()))
-            for patch, place in patching.patched(read(wanted), patches, wanted.__contains__)[1]:
+            wanted = frozenset(patching.named_paths(patches.values()))
+            for patch, place in patching.patch_texts(read(wanted), patches, wanted.__contains__)[1]:
                 found.append((name, patch, place))
         return found
 

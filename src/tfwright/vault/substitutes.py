@@ -175,7 +175,7 @@ def insist_on_patches(unfit: Iterable[tuple[str, str, HunkPlace]]) -> Iterator[s
     """
     faults = dict[str, list[str]]()
     for name, patch, place in unfit:
-        said = f"{patch}: {place.said('the substitute')}"
+        said = f"{patch}: {place.describe('the substitute')}"
         if place.fit.verdict == "fuzz":
             yield f"{name}: not every program applies a patch with other lines around it: {said}"
         else:

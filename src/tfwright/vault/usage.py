@@ -176,7 +176,7 @@ def remove_entries(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> N
     # pip's pages must not link packages that are gone. Written last: on a full disk that makes
     # space for them.
     for store in _stores(build_out / "vault"):
-        if any(entry.path.is_relative_to(packages.shelf(store)) for entry in entries):
+        if any(entry.path.is_relative_to(packages.package_folder(store)) for entry in entries):
             packages.write_page(store)
 
 
@@ -258,7 +258,7 @@ def _program_entries(store: Path) -> Iterator[VaultEntry]:
             yield _entry(BAZEL, path, path / "bazel", key, name=name)
         else:
             yield _leftover_entry(path)
-    for file in packages.kept(store):
+    for file in packages.stored_files(store):
         found = _PACKAGE.fullmatch(file.name)
         pin = packages.pin_of(f"{found['name']}=={found['version']}") if found else file.name
         # Locks name the checksum, recipes the pin.

@@ -55,7 +55,7 @@ def find_damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Dam
         # An archive, a package and a Bazel lie in a directory named after their checksum.
         if file and files.sha256(file) != path.name:
             yield Damage(path, "its checksum is not the one that it is kept under")
-        elif entry.kind == VENV and venv.differs(path):
+        elif entry.kind == VENV and venv.was_changed(path):
             yield Damage(path, "a file of the venv is not as it was made")
     for mirror in sorted((build_out / "git").glob("*.git")):
         if why := _mirror_damage(mirror):

@@ -206,7 +206,7 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
     # With memory left for whoever reads it. To ask how much there is takes longer than to unpack a
     # small file.
     needed = 2 * (member.file_size + member.compress_size)
-    if not member.file_size or (known and (needed < SMALL or needed < capacity.memory())):
+    if not member.file_size or (known and (needed < SMALL or needed < capacity.available_memory())):
         yield _inflate(wheel, member)
         return
     # Mapped: memory that the system can take back when it runs short.

@@ -94,7 +94,7 @@ def _file(wheel: str) -> Iterator[Path]:
     from tfwright.tools import files
     from tfwright.tools.http import client, downloads
 
-    if not client.on_the_web(wheel):
+    if not client.is_web_url(wheel):
         yield required_file(wheel, "inspect")
         return
     # The name decides the tags; a page of an index adds the checksum behind a #.

@@ -188,7 +188,7 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
                 return pinned is None or image.path_of(places.vault, pinned.digest).is_dir()
             case "package":
                 file = Path(member.sha256, member.name)
-                shelves = map(packages.shelf, places.stores)
+                shelves = map(packages.package_folder, places.stores)
                 return any((shelf / file).is_file() for shelf in shelves)
             case "source":
                 pin, repository = (

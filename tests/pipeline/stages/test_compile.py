@@ -451,8 +451,8 @@ def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
     stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = iter([64 * capacity.GIB] * 2)
-    monkeypatch.setattr(capacity, "cores", lambda: 4)
-    monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
+    monkeypatch.setattr(capacity, "usable_cores", lambda: 4)
+    monkeypatch.setattr(capacity, "available_memory", lambda: next(free, 0))
     stubbed.says(KILLED)
     stubbed.build(host_file=stubbed.job.host_file.changed(jobs=None))
     assert stubbed.jobs == ["4", "2"]
@@ -487,8 +487,8 @@ def test_a_host_with_more_memory_than_was_remembered_starts_anew(
     stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts.learn_jobs(stubbed.job, 1)
-    grown = 2 * capacity.total()
-    monkeypatch.setattr(capacity, "total", lambda: grown)
+    grown = 2 * capacity.total_memory()
+    monkeypatch.setattr(capacity, "total_memory", lambda: grown)
     stubbed.build()
     assert stubbed.jobs == ["4"]
 
@@ -498,7 +498,7 @@ def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
     stubbed: Stubbed, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gauge, "SECONDS", 0.001)
-    monkeypatch.setattr(capacity, "pressure", lambda: 35.0)
+    monkeypatch.setattr(capacity, "memory_pressure", lambda: 35.0)
     stubbed.build()
     assert notes == [
         "With 4 actions at once everything waited for memory 35 % of the time; later builds run 3"
@@ -515,8 +515,8 @@ def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: st
 def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
     job: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capacity, "cores", lambda: 64)
-    monkeypatch.setattr(capacity, "memory", lambda: 12 * capacity.GIB)
+    monkeypatch.setattr(capacity, "usable_cores", lambda: 64)
+    monkeypatch.setattr(capacity, "available_memory", lambda: 12 * capacity.GIB)
     assert attempts.actions_at_once(job, CompileTable(peak=1.5)) == 8
     attempts.learn_peak(job, 3.0)
     attempts.learn_peak(job, 0.5)

@@ -223,7 +223,7 @@ def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: R
     assert argv[-2:] == ("x.whl", "six==1.16.0")
     assert {
         "--no-index",
-        f"--find-links={packages.shelf(job.places.vault) / packages.PAGE}",
+        f"--find-links={packages.package_folder(job.places.vault) / packages.PAGE}",
     } <= set(argv)
 
 

@@ -101,7 +101,7 @@ def test_only_our_rc_file_is_read_whatever_the_version_calls_the_others(
 
 def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(tmp_path: Path) -> None:
     networked = client(tmp_path, "")
-    assert replace(networked, alone=True).command("build") == isolation.enclosed(
+    assert replace(networked, alone=True).command("build") == isolation.in_own_network(
         networked.command("build")
     )
 
@@ -120,7 +120,7 @@ exit 3"""
         3,
         ("ERROR: /w/BUILD:1:1: it failed", "more", "[2 / 2] Linking"),
     )
-    assert heard[-1] == Progress(2, 2, doing="Linking", room=capacity.total())
+    assert heard[-1] == Progress(2, 2, doing="Linking", room=capacity.total_memory())
     assert log.read_text("utf-8").count("it failed") == 2
     assert (tmp_path / "umask").read_text("utf-8").split() == ["0022"] * 2
 
@@ -144,7 +144,7 @@ def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(
     bazel.run(bazel.command("build"), tmp_path / "log", hear)
     # The last figure can be taken when the server has ended, and is 0 then.
     most = max(heard, key=lambda progress: progress.held)
-    assert 0 < most.held < most.room == capacity.total()
+    assert 0 < most.held < most.room == capacity.total_memory()
 
 
 @pytest.mark.medium

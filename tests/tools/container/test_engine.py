@@ -114,7 +114,9 @@ def container(system: KeptImage, tmp_path: Path, program: Engine) -> Iterator[Co
 @pytest.mark.usefixtures("container")
 def test_programs_run_inside_without_a_network(tmp_path: Path) -> None:
     script = "echo ok > made; while read -r line; do echo $line; done < /proc/net/dev"
-    said = runner.answer(Command(("/bin/sh", "-c", script), tmp_path, {"PATH": "/usr/bin:/bin"}))
+    said = runner.short_output(
+        Command(("/bin/sh", "-c", script), tmp_path, {"PATH": "/usr/bin:/bin"})
+    )
     names = [line.partition(":")[0] for line in said.splitlines() if ":" in line]
     assert names == ["lo"]
     assert (tmp_path / "made").stat().st_uid == os.getuid()

@@ -14,7 +14,7 @@ from tests.upstream import run_git
 from tfwright.errors import SupplyError
 from tfwright.tools.git import archive
 from tfwright.tools.git import repository as repositories
-from tfwright.tools.git.archive import Pack, pack
+from tfwright.tools.git.archive import Pack, write_archive
 from tfwright.tools.git.repository import GitRepository
 
 
@@ -77,7 +77,7 @@ def test_another_address_is_no_source_archive(url: str) -> None:
 def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
     mirror: Path, tmp_path: Path
 ) -> None:
-    pack(Pack("r", "v1.0", "r-1.0/"), mirror, tmp_path / "made")
+    write_archive(Pack("r", "v1.0", "r-1.0/"), mirror, tmp_path / "made")
     made = (tmp_path / "made").read_bytes()
     assert made[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(made))) as tar:
@@ -86,7 +86,7 @@ def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
 
 @pytest.mark.usefixtures("host_and_container")
 def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Path) -> None:
-    pack(Pack("r", "v1.0", "r-1.0/", form="zip"), mirror, tmp_path / "made")
+    write_archive(Pack("r", "v1.0", "r-1.0/", form="zip"), mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:
         assert made.getinfo("r-1.0/file.txt").date_time == (2018, 1, 1, 4, 0, 0)
         assert made.read("r-1.0/file.txt") == b"content"
@@ -100,7 +100,7 @@ def test_a_gitlab_writes_zip_archives_in_greenwich_time_and_compresses_by_bzip2(
     for form in ("zip", "tar.bz2", "tar", "tar.gz"):
         found = Pack.of(f"{forge}/r-v1.0.{form}")
         assert found
-        pack(found, mirror, made)
+        write_archive(found, mirror, made)
         if form == "zip":
             with zipfile.ZipFile(made) as made_of:
                 assert made_of.getinfo("r-v1.0/file.txt").date_time[3] == 12
@@ -121,7 +121,7 @@ def test_a_commit_whose_files_repeat_each_other_is_not_packed(
     head = run_git("rev-parse", "HEAD", cwd=work)
     monkeypatch.setattr(archive, "LARGEST", 4_000_000)
     with fails(SupplyError, "5,000,007"):
-        pack(Pack("r", head, "r/"), work / ".git", tmp_path / "made")
+        write_archive(Pack("r", head, "r/"), work / ".git", tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
 

@@ -33,7 +33,7 @@ def wanted(upstream: Path) -> Clone:
 
 def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
     """Do what Bazel's git_repository does; return what was checked out."""
-    kept = clones.configuration({wanted.remote: repository})
+    kept = clones.clone_configuration({wanted.remote: repository})
     settings = str(make_file(folder / "home/.gitconfig", kept))
     run_git("init", "--quiet", "made", cwd=folder)
     for arguments in (

@@ -22,7 +22,7 @@ from tfwright.tools.git import forge
     ],
 )
 def test_a_commit_is_linked_where_its_repository_has_a_page(repository: str, page: str) -> None:
-    assert forge.commit(repository, "c1") == page
+    assert forge.commit_page(repository, "c1") == page
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,6 @@ def test_a_commit_is_linked_where_its_repository_has_a_page(repository: str, pag
     ],
 )
 def test_the_commits_between_two_builds_are_one_page(repository: str, path: str) -> None:
-    assert forge.between(repository, "c0", "c1") == repository + path
-    assert not forge.between(repository, "c1", "c1")
-    assert not forge.between(repository, "", "c1")
+    assert forge.range_page(repository, "c0", "c1") == repository + path
+    assert not forge.range_page(repository, "c1", "c1")
+    assert not forge.range_page(repository, "", "c1")

@@ -80,12 +80,12 @@ def test_only_a_network_command_is_told_how_to_get_out(
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     local = GitRepository(tmp_path).command("status").env
     assert ("https_proxy" in local, local["GIT_ALLOW_PROTOCOL"]) == (False, "")
-    networked = GitRepository(tmp_path).command("fetch", env=program.network()).env
+    networked = GitRepository(tmp_path).command("fetch", env=program.network_variables()).env
     assert networked["https_proxy"] == "http://proxy:3128"
 
 
 @pytest.mark.parametrize(
-    ("url", "env"), [("file://{}", None), ("ext::touch made", program.network())]
+    ("url", "env"), [("file://{}", None), ("ext::touch made", program.network_variables())]
 )
 def test_what_is_no_network_command_reaches_no_file_and_no_transport_runs_a_command(
     upstream: Path, tmp_path: Path, url: str, env: dict[str, str] | None
@@ -114,7 +114,7 @@ def test_a_tree_has_the_files_modes_and_links_of_the_commit(tree: Path) -> None:
     assert (tree / "configure").stat().st_mode & 0o777 == 0o755
     assert (tree / "core/op.cc").stat().st_mode & 0o777 == 0o644
     assert (tree / "core/link").readlink() == Path("op.cc")
-    assert WorkTree(tree).changed() == []
+    assert WorkTree(tree).changed_files() == []
 
 
 def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(tree: Path) -> None:
@@ -149,7 +149,7 @@ def test_paths_that_are_left_out_are_not_checked_out_and_count_as_unchanged(
     tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata", "core/o?.cc"))
     assert not (tree / "core/testdata").exists()
     assert (tree / "core/op.cc").exists()
-    assert WorkTree(tree).changed() == []
+    assert WorkTree(tree).changed_files() == []
 
 
 def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
@@ -176,11 +176,11 @@ def test_a_changed_a_missing_and_a_made_executable_file_are_seen_and_a_touched_o
     tree: Path,
 ) -> None:
     os.utime(tree / ".gitignore")
-    assert WorkTree(tree).changed() == []
+    assert WorkTree(tree).changed_files() == []
     (tree / "core/op.cc").write_text("int up;\n", "utf-8")
     (tree / "core/link").unlink()
     (tree / ".gitignore").chmod(0o755)
-    assert WorkTree(tree).changed() == [".gitignore", "core/link", "core/op.cc"]
+    assert WorkTree(tree).changed_files() == [".gitignore", "core/link", "core/op.cc"]
 
 
 def test_restoring_brings_the_patched_state_back_and_keeps_bazels_links_only(
@@ -346,7 +346,7 @@ def test_a_damaged_object_does_not_count_as_a_repositorys_own(upstream: Path) ->
 def test_a_disk_that_changes_what_is_checked_out_is_refused(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WorkTree, "changed", lambda _: ["core/OP.cc"])
+    monkeypatch.setattr(WorkTree, "changed_files", lambda _: ["core/OP.cc"])
     with fails(ToolError, "core/OP.cc", "lower"):
         make_tree(upstream, tmp_path / "other")
 

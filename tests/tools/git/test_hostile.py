@@ -181,7 +181,7 @@ def test_a_clone_and_an_archive_are_bounded_alike(serve: Serve, store: Path) -> 
     with fails(SupplyError, "it wrote more than"):
         clones.fetch(Clone(address, COMMIT), store, Origin(address), offline=False)
     with fails(SupplyError, "it wrote more than"):
-        archive.holding(COMMIT, Origin(address), store)
+        archive.repository_with(COMMIT, Origin(address), store)
 
 
 def test_an_answer_without_end_that_brings_nothing_is_not_waited_for(
@@ -207,7 +207,7 @@ def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path)
         Remote(store, serve(refs=endless_refs)).head("main")
     address = serve(fetch=endless_pack)
     with fails(SupplyError, "it wrote more than"):
-        Remote(store, address)._bring_texts(repository, COMMIT, ("a",))
+        Remote(store, address)._fetch_texts(repository, COMMIT, ("a",))
     assert Remote(store, address).commits("0" * 40, COMMIT) == []
     assert left(store) == 0
     assert time.monotonic() - begun < 60

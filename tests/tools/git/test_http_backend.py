@@ -148,7 +148,7 @@ def test_a_clone_and_an_archive_come_the_same_way(
     address, wanted = serve(), pin_of(upstream).commit
     place = clones.fetch(Clone(address, wanted), tmp_path / "git", Origin(address), offline=False)
     assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
-    place = archive.holding(wanted, Origin(address), tmp_path / "archives")
+    place = archive.repository_with(wanted, Origin(address), tmp_path / "archives")
     assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
 
 

@@ -68,7 +68,7 @@ def merged(source: Path, text: str, diff: str = DIFF) -> tuple[Path, list[str]]:
     patch = patch_of(source, base, diff)
     assert merging.base_of(patch) == base
     tree = tree_at(source, commit(source, text))
-    return tree, Merge(tree, source / ".git", base, print).carry(patch)
+    return tree, Merge(tree, source / ".git", base, print).apply_patch(patch)
 
 
 def test_what_upstream_changed_elsewhere_and_the_patch_come_together(source: Path) -> None:
@@ -89,7 +89,7 @@ def test_nothing_is_written_through_a_link_of_the_tree(source: Path, link: str) 
     (tree / link).symlink_to(outside / "x" if "/" in link else outside)
     base = merging.base_of(source.parent / "0001-x.patch")
     with fails(RecipeError, "core/op.cc"):
-        Merge(tree, source / ".git", base, print).carry(source.parent / "0001-x.patch")
+        Merge(tree, source / ".git", base, print).apply_patch(source.parent / "0001-x.patch")
     assert list(outside.iterdir()) == []
 
 
@@ -102,7 +102,7 @@ def test_a_line_that_both_changed_is_shown_in_three_versions(source: Path) -> No
         "line 11 of the file",
         "line 11 is patched",
     ]
-    assert merging.unresolved(tree / "core/op.cc")
+    assert merging.has_conflicts(tree / "core/op.cc")
 
 
 def test_a_file_that_was_indented_again_conflicts_only_where_the_patch_is(source: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_deletion_or_a_mode_is_carried_or_waits_for_a_person(tmp_path: Path, k
     ):
         tree = tree_at(source, commit(source, text))
         merge = Merge(tree, original, base if known else "", print)
-        assert merge.carry(patch_of(source, base, diff)) == conflicts
+        assert merge.apply_patch(patch_of(source, base, diff)) == conflicts
         file = tree / "core/op.cc"
         assert file.exists() == bool(conflicts or diff == PROGRAM)
         assert file.with_name("op.cc.rej").exists() == bool(conflicts)
@@ -218,7 +218,7 @@ def test_line_ends_stay_and_each_mark_has_a_line_of_its_own(tmp_path: Path) -> N
     for now, wanted in (("5", "4\r\nfive"), ("6", ">>>>>>> the patch\n")):
         base = commit(source, text)
         tree = tree_at(source, commit(source, f"{text[:-1]}{now}"))
-        Merge(tree, None, "", print).carry(patch_of(source, base, diff))
+        Merge(tree, None, "", print).apply_patch(patch_of(source, base, diff))
         found = (tree / "core/op.cc").read_bytes().decode()
         assert found.startswith("one\r\n\x0c2\r\n3\r\n")
         assert found.endswith(wanted)
@@ -244,7 +244,7 @@ def merged_after_a_move(source: Path, place: str) -> tuple[Path, list[str]]:
         files_now[place] = BEFORE.replace("line 40 of", "line 40 is of")
     tree = tree_at(source, upstream.commit(source, files_now))
     said: list[str] = []
-    Merge(tree, source / ".git", base, said.append).carry(patch_of(source, base, DIFF))
+    Merge(tree, source / ".git", base, said.append).apply_patch(patch_of(source, base, DIFF))
     return tree, said
 
 

@@ -100,7 +100,7 @@ def bring(store: Path, listener: Notebook) -> Bring:
 
 def paths_of(repository: Path, pin: Pin) -> set[str]:
     """Return the paths whose content is there."""
-    missing = GitRepository(repository).missing(pin.commit)
+    missing = GitRepository(repository).missing_ids(pin.commit)
     return {
         entry.path
         for entry in GitRepository(repository).entries(pin.commit)
@@ -392,11 +392,11 @@ def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
     tmp_path: Path, name: str
 ) -> None:
     place = tmp_path / "mirror.git"
-    with mirror.locked(place, "test"):
+    with mirror.locked_repository(place, "test"):
         pass
     blob = GitRepository(place).run("hash-object", "-w", "--", str(place / "config")).strip()
     (place / name).write_bytes(b"\x00damaged")
-    with mirror.locked(place, "test") as repository:
+    with mirror.locked_repository(place, "test") as repository:
         assert repository.kind(blob) == "blob"
 
 

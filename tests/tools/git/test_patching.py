@@ -288,7 +288,7 @@ def test_a_part_that_git_skipped_without_a_word_is_noticed(
     tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_one = WorkTree(tree).command("apply", "--cached", "--exclude=core/new.sh", str(patch))
-    monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
+    monkeypatch.setattr(patching, "apply_command", lambda _tree, _patch: only_one)
     with fails(RecipeError, "core/new.sh"):
         put_in(tree, patch, FITS + CREATES)
 
@@ -298,7 +298,7 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(
 ) -> None:
     other = make_file(patch.with_name("other.patch"), FITS.replace("+line three\n", "+line 3.0\n"))
     replacing = WorkTree(tree).command("apply", "--cached", str(other))
-    monkeypatch.setattr(patching, "command", lambda _tree, _patch: replacing)
+    monkeypatch.setattr(patching, "apply_command", lambda _tree, _patch: replacing)
     with fails(RecipeError, "core/op.cc"):
         put_in(tree, patch, FITS)
 
@@ -311,7 +311,7 @@ def test_a_form_feed_ends_no_line(tree: Path, patch: Path) -> None:
 
 def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
     patch.write_text(HEADER + FITS, "utf-8")
-    assert patching.header(patch) == PatchHeader(
+    assert patching.read_header(patch) == PatchHeader(
         why="gcc 7 refuses the old form.",
         upstream="https://github.com/tensorflow/tensorflow/issues/1",
         drop_when="the release is 1.9 or later.",
@@ -331,7 +331,7 @@ def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
 def test_a_header_that_lacks_a_field_is_refused(patch: Path, text: str, wrong: str) -> None:
     patch.write_text(text, "utf-8")
     with fails(RecipeError, wrong):
-        patching.header(patch)
+        patching.read_header(patch)
 
 
 def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_few_files_of_a_commit_are_read_without_the_others(
     # A repository on this host is read where it is; a server is asked for these files.
     assert Remote(tmp_path, str(upstream)).texts(commit, paths) == {".bazelversion": "3.7.2\n"}
     scratch = GitRepository(tmp_path / "scratch.git").make()
-    Remote(tmp_path, address)._bring_texts(scratch, commit, paths)
+    Remote(tmp_path, address)._fetch_texts(scratch, commit, paths)
     assert scratch.text(f"{commit}:.bazelversion") == "3.7.2\n"
     assert not scratch.kind(run_git("rev-parse", f"{commit}:large", cwd=upstream))
 

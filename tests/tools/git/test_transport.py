@@ -38,7 +38,7 @@ def deaf() -> Iterator[int]:
 
 def test_what_a_server_says_without_end_is_not_kept() -> None:
     lines = (f"remote: line {number}" for number in range(10_000))
-    kept = transport._progress(lines, SILENCE)
+    kept = transport._read_progress(lines, SILENCE)
     assert kept[-1] == "remote: line 9999"
     assert len(kept) == TAIL_LINES
 

@@ -15,7 +15,7 @@ import requests
 from tests.making import Read, make_file
 
 from tfwright.tools.http import server
-from tfwright.tools.http.server import ByteRange, byte_range
+from tfwright.tools.http.server import ByteRange, parse_range
 
 ask = partial(requests.get, timeout=10)
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -241,7 +241,7 @@ def test_a_folder_without_a_slash_leads_to_itself_on_this_server(url: str) -> No
     ],
 )
 def test_ranges_are_read_as_rfc_9110_says(asked: str, expected: ByteRange | None) -> None:
-    assert byte_range(asked, 100) == expected
+    assert parse_range(asked, 100) == expected
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def _told(url: str, request: str, linger: int | None = None) -> str:
 
 
 def test_an_error_of_ours_is_shown(url: str, monkeypatch: pytest.MonkeyPatch, err: Read) -> None:
-    monkeypatch.setattr(server, "byte_range", lambda *_: 1 / 0)
+    monkeypatch.setattr(server, "parse_range", lambda *_: 1 / 0)
     with pytest.raises(requests.ConnectionError):
         ask(f"{url}/index.html")
     assert "ZeroDivisionError" in err()

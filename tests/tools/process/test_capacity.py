@@ -33,7 +33,12 @@ PRESSED = "some avg10=90.00 avg60=0 avg300=0 total=1\nfull avg10={} avg60=0 avg3
 HOSTS = {
     "without a container": (
         {},
-        {"memory": 8 * GIB, "total": 16 * GIB, "kills": 0, "pressure": 0.0},
+        {
+            "available_memory": 8 * GIB,
+            "total_memory": 16 * GIB,
+            "oom_kills": 0,
+            "memory_pressure": 0.0,
+        },
     ),
     "a limit, less what is used but for files that are only cached": (
         {
@@ -42,11 +47,11 @@ HOSTS = {
             f"{SCOPE}/memory.current": f"{3 * GIB}\n",
             f"{SCOPE}/memory.stat": f"anon 5\ninactive_file {GIB}\n",
         },
-        {"memory": 2 * GIB, "total": 4 * GIB},
+        {"available_memory": 2 * GIB, "total_memory": 4 * GIB},
     ),
     "a limit of the group around ours": (
         {"proc/self/cgroup": V2, f"{SLICE}/memory.max": f"{GIB}\n", f"{SCOPE}/memory.max": "max\n"},
-        {"total": GIB},
+        {"total_memory": GIB},
     ),
     "a container that sees only itself, in version 1": (
         {
@@ -54,7 +59,7 @@ HOSTS = {
             f"{GROUP_1}/memory.limit_in_bytes": f"{2 * GIB}\n",
             f"{GROUP_1}/memory.oom_control": "under_oom 0\noom_kill 3\n",
         },
-        {"total": 2 * GIB, "kills": 3},
+        {"total_memory": 2 * GIB, "oom_kills": 3},
     ),
     "kills and pressure of our own group": (
         {
@@ -64,9 +69,9 @@ HOSTS = {
             f"{SCOPE}/memory.pressure": PRESSED.format("12.50"),
             "proc/pressure/memory": PRESSED.format("99.00"),
         },
-        {"kills": 2, "pressure": 12.5},
+        {"oom_kills": 2, "memory_pressure": 12.5},
     ),
-    "a group that does not count kills": ({"sys/fs/cgroup/memory.max": "max\n"}, {"kills": 0}),
+    "a group that does not count kills": ({"sys/fs/cgroup/memory.max": "max\n"}, {"oom_kills": 0}),
 }
 
 
@@ -92,7 +97,7 @@ def test_a_container_with_a_quota_is_given_a_part_of_the_processors(
     root: Path, files: dict[str, str], cores: int | None
 ) -> None:
     write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
-    assert capacity.cores(root) == (cores or capacity.cores(Path("/nowhere")))
+    assert capacity.usable_cores(root) == (cores or capacity.usable_cores(Path("/nowhere")))
 
 
 def test_a_system_that_binds_no_process_has_all_its_processors(
@@ -100,9 +105,9 @@ def test_a_system_that_binds_no_process_has_all_its_processors(
 ) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
-    assert capacity.cores(root) == 12
+    assert capacity.usable_cores(root) == 12
 
 
 def test_a_system_without_the_kernels_figures_has_all_its_memory(tmp_path: Path) -> None:
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert capacity.total(tmp_path) == capacity.memory(tmp_path) == whole
+    assert capacity.total_memory(tmp_path) == capacity.available_memory(tmp_path) == whole

@@ -22,9 +22,9 @@ TRUE = Command(("/bin/true",), Path("/"), {})
 @pytest.fixture
 def untried() -> Iterator[None]:
     """Let the system be asked again whether it takes a program's network."""
-    isolation.obstacle.cache_clear()
+    isolation.isolation_obstacle.cache_clear()
     yield
-    isolation.obstacle.cache_clear()
+    isolation.isolation_obstacle.cache_clear()
 
 
 @pytest.mark.usefixtures("untried")
@@ -32,7 +32,7 @@ def test_a_mac_has_no_network_namespaces_and_fixes_no_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    assert isolation.obstacle() == "Darwin has no network namespaces"
+    assert isolation.isolation_obstacle() == "Darwin has no network namespaces"
     said = "Darwin does not let programs switch it off"
     assert isolation.address_obstacle() == said
 
@@ -43,7 +43,7 @@ def test_a_system_that_refuses_a_network_namespace_is_quoted(
 ) -> None:
     refusing = ("/bin/sh", "-c", "echo unshare: Operation not permitted >&2; exit 1")
     monkeypatch.setattr(isolation, "_ENTER", refusing)
-    assert isolation.obstacle() == (
+    assert isolation.isolation_obstacle() == (
         "this system refuses a network namespace (unshare: Operation not permitted)"
     )
 
@@ -127,7 +127,7 @@ def test_a_limit_of_this_process_is_not_taken_for_a_missing_program(
 ) -> None:
     monkeypatch.setattr(subprocess, "run", no_more_processes)
     with pytest.raises(BlockingIOError):
-        runner.answer(TRUE)
+        runner.short_output(TRUE)
     monkeypatch.setattr(pexpect, "spawn", no_more_processes)
     with pytest.raises(BlockingIOError):
         pseudo_terminal.spawn(TRUE, remedy="-")

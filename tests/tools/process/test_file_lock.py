@@ -58,7 +58,7 @@ def test_a_lock_that_cannot_be_described_holds_all_the_same(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(file_lock, "_describe", full)
+    monkeypatch.setattr(file_lock, "_write_holder", full)
     monkeypatch.setattr(file_lock, "GRACE_SECONDS", 0.0)
     with file_lock.locked(tmp_path / "lock", "a build"):
         assert "another process" in refused(tmp_path / "lock").what

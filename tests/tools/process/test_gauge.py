@@ -83,7 +83,7 @@ def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_
         assert 0.5 <= seen.cpu < 10
         assert seen.together > 2**20
         later = gauge.Gauge()
-        later.begin(server.pid)
+        later.start(server.pid)
         later.look(server.pid)
         assert later.cpu < 0.1
         server.kill()

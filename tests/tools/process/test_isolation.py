@@ -14,7 +14,9 @@ from tfwright.errors import HostError
 from tfwright.tools.process import isolation, pipes, pseudo_terminal, runner
 from tfwright.tools.process.command import Command
 
-pytestmark = pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
+pytestmark = pytest.mark.skipif(
+    isolation.isolation_obstacle() is not None, reason=str(isolation.isolation_obstacle())
+)
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -33,7 +35,7 @@ def port() -> Iterator[int]:
 
 
 def enclosed(*argv: str) -> Command:
-    return isolation.enclosed(Command(argv, Path("/"), ENV))
+    return isolation.in_own_network(Command(argv, Path("/"), ENV))
 
 
 def ran(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -47,21 +49,21 @@ def python(code: str, *arguments: str) -> tuple[str, ...]:
 
 
 def test_an_enclosed_program_has_loopback_and_no_other_interface() -> None:
-    said = runner.answer(enclosed("cat", "/proc/net/dev"))
+    said = runner.short_output(enclosed("cat", "/proc/net/dev"))
     assert [line.split(":")[0].strip() for line in said.splitlines()[2:]] == ["lo"]
 
 
 @pytest.mark.medium
 def test_its_loopback_works_and_is_its_own(port: int) -> None:
-    assert runner.answer(enclosed(*python(TALK))) == "heard"
+    assert runner.short_output(enclosed(*python(TALK))) == "heard"
     assert ran(*python(REACH, str(port))).returncode == 1
     subprocess.run(python(REACH, str(port)), env=ENV, check=True)
 
 
 def test_the_user_and_the_owner_of_new_files_stay_the_same(tmp_path: Path) -> None:
-    runner.answer(enclosed("touch", str(tmp_path / "made")))
+    runner.short_output(enclosed("touch", str(tmp_path / "made")))
     assert (tmp_path / "made").stat().st_uid == os.getuid()
-    assert runner.answer(enclosed("id", "-u")) == str(os.getuid())
+    assert runner.short_output(enclosed("id", "-u")) == str(os.getuid())
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
@@ -113,7 +115,7 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_pa
         logged = runner.run(look, tmp_path / "log", remedy="-").strip()
         collected = pipes.collect(look).printed.decode().strip()
         with pseudo_terminal.running(look, remedy="-") as child:
-            shown = "".join(pseudo_terminal.output(child)).strip()
+            shown = "".join(pseudo_terminal.read_output(child)).strip()
         with fails(HostError, "cannot be run"):
             runner.run(Command(("/no/program",), tmp_path, ENV), tmp_path / "log", remedy="-")
     assert ours not in {logged, collected, shown}

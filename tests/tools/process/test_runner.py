@@ -72,7 +72,7 @@ def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(tmp_pa
 def test_a_program_that_a_signal_ended_is_reported_with_it(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("so far\n", "utf-8")
     command = python("", tmp_path)
-    found = runner.failure(command, -9, tmp_path / "log", remedy="-")
+    found = runner.exit_error(command, -9, tmp_path / "log", remedy="-")
     assert found.what.endswith("was ended by signal 9")
     assert found.evidence.lines == ("so far",)
 
@@ -232,7 +232,7 @@ def test_a_short_program_that_hangs_is_asked_once(
     monkeypatch.setattr(runner, "ANSWER_SECONDS", 0.2)
     program = make_program(tmp_path / "smi", "#!/bin/sh\necho asked >>log\nexec sleep 60\n")
     asked = [
-        runner.answer(Command((str(program), each), tmp_path, {}), failed=each == "b")
+        runner.short_output(Command((str(program), each), tmp_path, {}), failed=each == "b")
         for each in "abc"
     ]
     assert asked == ["", "no answer within 0 s", ""]

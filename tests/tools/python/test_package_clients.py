@@ -37,7 +37,7 @@ def test_a_client_gets_the_proxy_in_both_spellings_and_its_own_variables(
     monkeypatch.setenv("npm_config_registry", "https://npm.example.org")
     monkeypatch.setenv("SSL_CERT_FILE", "/etc/company.pem")
     monkeypatch.delenv("NODE_EXTRA_CA_CERTS", raising=False)
-    given = package_clients.of("pip")
+    given = package_clients.client_environment("pip")
     assert given["https_proxy"] == "http://proxy.example.org:3128"
     assert given["HTTPS_PROXY"] == "http://proxy.example.org:3128"
     assert given["NODE_EXTRA_CA_CERTS"] == "/etc/company.pem"
@@ -50,7 +50,7 @@ def test_the_proxy_for_all_schemes_stands_in_for_those_that_are_not_set(
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "http://every.example.org:3128")
     monkeypatch.setenv("http_proxy", "http://one.example.org:3128")
-    assert package_clients.proxies() == {
+    assert package_clients.proxy_variables() == {
         "http_proxy": "http://one.example.org:3128",
         "HTTP_PROXY": "http://one.example.org:3128",
         "https_proxy": "http://every.example.org:3128",

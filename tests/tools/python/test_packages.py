@@ -38,7 +38,7 @@ def keep_small(vault: Path, further: str = "") -> str:
     """Keep that wheel in a vault; return its digest."""
     wheel = small_wheel(make_folder(vault), further)
     digest = files.sha256(wheel)
-    packages.keep({wheel: (wheel.name, digest)}, vault)
+    packages.store_files({wheel: (wheel.name, digest)}, vault)
     return digest
 
 
@@ -56,14 +56,14 @@ def keep_small(vault: Path, further: str = "") -> str:
 def test_a_file_is_known_by_the_name_and_version_that_indexes_compare(
     file: str, release: tuple[str, str]
 ) -> None:
-    assert packages.release(file) == release
-    assert packages.project(Path(file)) == release[0]
+    assert packages.release_of_file(file) == release
+    assert packages.project_of_file(Path(file)) == release[0]
 
 
 @pytest.mark.parametrize("file", ["six.pth", "six.whl", "-1.0.zip", "x-.tar.gz"])
 def test_the_name_of_anything_else_is_refused(file: str) -> None:
     with fails(SupplyError, "package"):
-        packages.release(file)
+        packages.release_of_file(file)
 
 
 def test_what_is_kept_already_is_not_asked_of_an_index(
@@ -83,8 +83,8 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     vault = tmp_path / "vault"
     packages.write_page(vault)
-    assert supplied(HERE, vault) == packages.shelf(vault) / digest / wheel.name
-    assert packages.kept(vault) == [packages.shelf(vault) / digest / wheel.name]
+    assert supplied(HERE, vault) == packages.package_folder(vault) / digest / wheel.name
+    assert packages.stored_files(vault) == [packages.package_folder(vault) / digest / wheel.name]
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_package_that_was_damaged_since_is_brought_again(
 ) -> None:
     chosen = supplied(pip, vault)
     digest = files.sha256(chosen)
-    (record,) = packages.shelf(vault).glob("*.list")
+    (record,) = packages.package_folder(vault).glob("*.list")
     damaged = {"file": chosen, "list": record}[damage]
     damaged.chmod(0o644)
     damaged.write_bytes(b"\xff\0")

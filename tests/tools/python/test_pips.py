@@ -35,12 +35,12 @@ def test_a_pip_that_is_too_old_is_replaced_by_one_that_runs_on_its_python(
     tmp_path: Path, own: str, version: str, pin: str
 ) -> None:
     home = venv_with(tmp_path / "venv", own)
-    assert pips.instead(home, version, tmp_path / "log") == pin
+    assert pips.replacement_pin(home, version, tmp_path / "log") == pin
 
 
 def test_pip_is_set_apart_from_packages_whose_names_begin_like_it() -> None:
     pins = ["numpy==1.19.5", "pip-tools==6.4.0", "pip==21.3.1"]
-    assert pips.apart(pins) == (["pip==21.3.1"], ["numpy==1.19.5", "pip-tools==6.4.0"])
+    assert pips.split_pip(pins) == (["pip==21.3.1"], ["numpy==1.19.5", "pip-tools==6.4.0"])
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_pip_is_set_apart_from_packages_whose_names_begin_like_it() -> None:
 def test_a_pip_that_does_not_read_a_platform_tag_is_refused(
     version: str, pins: tuple[str, ...], remedy: str
 ) -> None:
-    pips.insist_on_reader(None, version, pins)
+    pips.check_reads_platform(None, version, pins)
     if not remedy:
-        pips.insist_on_reader(TAG, version, pins)
+        pips.check_reads_platform(TAG, version, pins)
         return
     with pytest.raises(RecipeError, match=TAG) as caught:
-        pips.insist_on_reader(TAG, version, pins)
+        pips.check_reads_platform(TAG, version, pins)
     assert caught.value.remedy.startswith(remedy)

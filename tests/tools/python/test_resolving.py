@@ -105,7 +105,7 @@ def test_the_pip_that_chooses_is_a_pin_where_the_target_pythons_own_is_too_old( 
     pins: tuple[str, ...],
 ) -> None:
     made.own = own
-    found = resolving.closure(Path("p"), version, wanted, tmp_path / "pin.log")
+    found = resolving.resolve(Path("p"), version, wanted, tmp_path / "pin.log")
     assert found == pins
     assert made.installed.read_text("utf-8").splitlines() == installed
 
@@ -146,10 +146,10 @@ def test_an_index_that_knows_no_pythons_gives_the_newest_that_runs_on_the_target
     offer(index, "sooner", "1.0", 'Requires-Dist: absent; python_version < "3"')
     offer(index, "sooner", "2.0", "Requires-Dist: later>=2")
     log = tmp_path / "log"
-    found = resolving.closure(HERE, VERSION, ["later"], log)
+    found = resolving.resolve(HERE, VERSION, ["later"], log)
     assert found == ("later==1.0", pip, "sooner==1.0")
     # A build installs exactly these, and misses none.
-    venv.venv(HERE, found, (tmp_path / "store",), offline=False, log=log)
+    venv.make_venv(HERE, found, (tmp_path / "store",), offline=False, log=log)
 
 
 TENSORFLOW_1_7 = (
@@ -172,8 +172,8 @@ def test_what_tensorflow_1_7_needs_is_pinned_and_installed_for_python_3_6(tmp_pa
     if not interpreter:
         pytest.skip("TFWRIGHT_PYTHON36 names no Python 3.6")
     log = tmp_path / "log"
-    found = resolving.closure(Path(interpreter), "3.6.15", TENSORFLOW_1_7, log)
+    found = resolving.resolve(Path(interpreter), "3.6.15", TENSORFLOW_1_7, log)
     # Packages that later Pythons bring: only the target Python knows that it needs them.
     names = {pin.partition("==")[0] for pin in found}
     assert {"dataclasses", "importlib-metadata", "pip"} <= names
-    venv.venv(Path(interpreter), found, (tmp_path,), offline=False, log=log)
+    venv.make_venv(Path(interpreter), found, (tmp_path,), offline=False, log=log)

@@ -105,7 +105,7 @@ def test_a_pip_that_brings_anything_but_one_file_is_reported(
     def command(_: Sdist, room: Path, **__: bool) -> Command:
         return Command(("/bin/sh", "-c", brings), room, {"PATH": "/bin:/usr/bin"})
 
-    monkeypatch.setattr(sdist, "_command", command)
+    monkeypatch.setattr(sdist, "_download_command", command)
     with pytest.raises(SupplyError, match=says):
         sdist.download(Sdist("six", "1.10.0"), "", tmp_path / "brought")
 

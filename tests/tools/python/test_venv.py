@@ -46,7 +46,7 @@ def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> 
 
 
 def made_of(python: Path, *pins: str, store: Path, offline: bool = True) -> Path:
-    return venv.venv(python, pins, (store,), offline=offline, log=store / "log")
+    return venv.make_venv(python, pins, (store,), offline=offline, log=store / "log")
 
 
 def wrapper(folder: Path, rest: str) -> Path:
@@ -67,14 +67,14 @@ def test_what_a_wrapper_prints_is_not_taken_for_the_version(
 def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: bool) -> None:
     made = made_of(HERE, store=tmp_path)
     home = made.parents[1]
-    assert not venv.damaged(home)
+    assert not venv.is_damaged(home)
     (packages_folder,) = home.glob("lib/python*/site-packages")
     victim = packages_folder / ("sitecustomize.py" if planted else "pip/__init__.py")
     with victim.open("a", encoding="utf-8") as stream:
         stream.write("print('EVIL')\n")
-    assert venv.damaged(home)
+    assert venv.is_damaged(home)
     made_of(HERE, store=tmp_path)
-    assert not venv.damaged(home)
+    assert not venv.is_damaged(home)
     assert not victim.exists() or "EVIL" not in victim.read_text("utf-8")
 
 

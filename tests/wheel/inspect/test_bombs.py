@@ -127,7 +127,7 @@ def test_a_library_larger_than_the_memory_is_read_from_a_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "SMALL", 0)
-    monkeypatch.setattr(capacity, "memory", lambda: 0)
+    monkeypatch.setattr(capacity, "available_memory", lambda: 0)
     path = wheel(tmp_path, {"small/a.so": b"\x7fELF" + bytes(1000)})
     assert "small/a.so cannot be read" in faults(path)
 

@@ -76,7 +76,7 @@ def learn_peak(job: Job, peak: float) -> None:
 def learn_jobs(job: Job, jobs: int) -> None:
     """Remember that the memory did not hold more actions at once than `jobs`."""
     # With the host's memory, so that the lesson ends when the host is given more.
-    _remember(job, jobs=jobs, memory=round(capacity.total() / capacity.GIB, 3))
+    _remember(job, jobs=jobs, memory=round(capacity.total_memory() / capacity.GIB, 3))
 
 
 def _remember(job: Job, **known: float) -> None:
@@ -94,9 +94,9 @@ def actions_at_once(job: Job, table: CompileTable) -> int:
         return job.jobs
     known = Experience.of(job)
     # The worst case: every action at once takes as much as the largest one.
-    fitting = int(capacity.memory() / capacity.GIB / max(table.peak, known.peak))
-    wanted = job.host_file.jobs or max(1, min(capacity.cores(), fitting))
-    same_host = capacity.total() / capacity.GIB <= known.memory * MEMORY_TOLERANCE
+    fitting = int(capacity.available_memory() / capacity.GIB / max(table.peak, known.peak))
+    wanted = job.host_file.jobs or max(1, min(capacity.usable_cores(), fitting))
+    same_host = capacity.total_memory() / capacity.GIB <= known.memory * MEMORY_TOLERANCE
     return min(wanted, known.jobs) if known.jobs and same_host else wanted
 
 

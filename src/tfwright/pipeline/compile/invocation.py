@@ -101,20 +101,20 @@ class Invocation:
             {**self.environment, **self.exported},
             self.options,
             # An enclosure of its own; a container has no network anyway.
-            self.job.offline and not open_container() and isolation.obstacle() is None,
+            self.job.offline and not open_container() and isolation.isolation_obstacle() is None,
         )
 
     @property
     def environment(self) -> dict[str, str]:
         """What Bazel's client and server see, less the answers to ./configure."""
-        proxies = package_clients.proxies()
+        proxies = package_clients.proxy_variables()
         if self.job.offline:
             # Programs differ in which of the spellings they read.
             names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
             proxies = dict.fromkeys(names, DEAD_PROXY)
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        pip = packages.environment(self.job.places.stores) if self.packages else {}
+        pip = packages.offline_environment(self.job.places.stores) if self.packages else {}
         # The rules of 1.15 and 2.0 patch archives by `git apply`. Where git finds the repository
         # of a checkout further up, that changes nothing and succeeds.
         ceiling = {"GIT_CEILING_DIRECTORIES": str(self.output_base or self.job.places.bazel)}
@@ -127,7 +127,7 @@ class Invocation:
         yield Writes(self.client.rc, self._rc_text())
         if self.copies:
             remotes = {copied.remote: copied.repository for copied in self.copies}
-            yield Writes(self.job.places.git_settings, clones.configuration(remotes))
+            yield Writes(self.job.places.git_settings, clones.clone_configuration(remotes))
 
     def write_settings(self) -> None:
         """Write those files; a git configuration of an earlier build is removed."""
@@ -218,7 +218,7 @@ class Invocation:
 
         In a container Bazel counts the whole machine, so that it is given the container's share.
         """
-        free = capacity.memory()
+        free = capacity.available_memory()
         known = self.options.build
         yield f"--jobs={jobs}"
         # 0.17 has --local_resources only; 0.24 and later have the two others.

@@ -61,7 +61,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
         # Here and not above: only the interpreter says which Python "any" is.
         version = pythons.version_of(interpreter)
         pins = (*recipe.verify.requirements, *recipe.verify.plugins)
-        pips.insist_on_reader(recipe.package.platform, version, pins)
+        pips.check_reads_platform(recipe.package.platform, version, pins)
     return host_facts.facts(recipe, job.host_file, host, interpreter)
 
 

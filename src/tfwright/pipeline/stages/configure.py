@@ -93,7 +93,7 @@ def _save_files(job: Job, key: str, made: Configured, tree: Path) -> None:
     """Keep what ./configure wrote, where that is whole files only."""
     kept = job.places.configured
     files.remove(kept)
-    if not made.others and not WorkTree(tree).changed():
+    if not made.others and not WorkTree(tree).changed_files():
         for artefact in (made.bazelrc, *made.written):
             _copy(artefact.path, kept / artefact.path.relative_to(tree))
         files.write(kept / _RECORD, _ConfigureRecord(key=key, made=made).model_dump_json())
@@ -249,7 +249,7 @@ def _changed_files(tree: Path) -> tuple[list[Path], tuple[str, ...]]:
     Of a link it is said where it leads: rules follow one to a directory.
     """
     plain, others = list[Path](), list[str]()
-    for name in WorkTree(tree).strangers():
+    for name in WorkTree(tree).foreign_files():
         path = tree / name
         if path.is_file():
             plain.append(path)

@@ -161,7 +161,7 @@ def obtain_programs(
         offline=job.offline,
         note=job.listener.note,
     )
-    interpreter = venv.venv(
+    interpreter = venv.make_venv(
         host.interpreter,
         locking.with_hashes(wanted.requirements, locked),
         stores,
@@ -172,7 +172,7 @@ def obtain_programs(
     return Programs(
         bazel=Artefact.of(binary.path),
         python=interpreter,
-        venv=Folder(path=home, sha256=venv.content(home)),
+        venv=Folder(path=home, sha256=venv.content_digest(home)),
     )
 
 

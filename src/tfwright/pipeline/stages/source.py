@@ -68,10 +68,10 @@ def steps(job: Job, table: SourceTable) -> Sequence[Step]:
 
     tree = WorkTree(job.places.tree)
     return (
-        *tree.preparation(table.commit),
+        *tree.preparing_commands(table.commit),
         *(Writes(tree.place / path) for path in table.assets),
-        *(patching.command(tree, table.file(patch)) for patch in table.patches),
-        tree.checking_out("(the patched tree)"),
+        *(patching.apply_command(tree, table.file(patch)) for patch in table.patches),
+        tree.check_out_command("(the patched tree)"),
     )
 
 
@@ -86,7 +86,11 @@ def damage(table: SourceTable, tree: Tree) -> str | None:
     if not kept.is_plain():
         return f"{kept.path.name}/info/attributes changed"
     try:
-        changed = [*kept.changed(), *kept.staged(tree.content), *kept.unwatched(table.exclude)]
+        changed = [
+            *kept.changed_files(),
+            *kept.staged_files(tree.content),
+            *kept.unwatched_files(table.exclude),
+        ]
     except ToolError:
         return f"{kept.path.name} is damaged"
     if not changed:

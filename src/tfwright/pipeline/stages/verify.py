@@ -54,9 +54,9 @@ def run(
     _copy_tests(job, table, tree.path)
     home = job.places.home
     runner.run(
-        python_venv.creation(str(host.interpreter), host.python, venv.place, home),
+        python_venv.create_command(str(host.interpreter), host.python, venv.place, home),
         job.log("verify-venv"),
-        remedy=python_venv.remedy_without(host.interpreter, host.python),
+        remedy=python_venv.install_remedy(host.interpreter, host.python),
     )
     checks += [_run_trial(job, wheel, trial) for trial in trials]
     # Kept where something failed, for whoever looks into it.
@@ -82,7 +82,7 @@ def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step
     trials = _trials(job, table, "@WHEEL@")
     # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
-    creation = venv.creation("@PYTHON@", version, _venv(job).place, job.places.home)
+    creation = venv.create_command("@PYTHON@", version, _venv(job).place, job.places.home)
     return creation, *(trial.command for trial in trials)
 
 
@@ -155,7 +155,7 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     venv, home = _venv(job), job.places.home
     # pip installs with the pinned requirements, or with none and no network. The pip of an old
     # Python cannot read every wheel of its time, so a pinned one goes first.
-    pip, others = pips.apart((*table.requirements, *table.plugins))
+    pip, others = pips.split_pip((*table.requirements, *table.plugins))
     stores, trials = job.places.stores, list[Trial]()
     if pip:
         trials.append(

@@ -169,7 +169,7 @@ class Client:
             f"--bazelrc={self.rc}",
         )
         command = Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
-        return isolation.enclosed(command) if self.alone else command
+        return isolation.in_own_network(command) if self.alone else command
 
     def run(
         self,
@@ -187,8 +187,8 @@ class Client:
         log.parent.mkdir(parents=True, exist_ok=True)
         # The counter of the control group has those of earlier builds in it.
         display = Display()
-        kills = capacity.kills()
-        memory = capacity.total()
+        kills = capacity.oom_kills()
+        memory = capacity.total_memory()
         begun = time.monotonic()
         with (
             ExitStack() as counted,
@@ -202,11 +202,11 @@ class Client:
                 lambda: spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
             )
             start, record = stream.tell(), _Record(stream)
-            for text in pseudo_terminal.output(child):
+            for text in pseudo_terminal.read_output(child):
                 record.add(display.feed(text))
                 on_progress(replace(display.progress, held=seen.holds, room=memory))
             record.add(display.close())
-            status = pseudo_terminal.status(child)
+            status = pseudo_terminal.exit_status(child)
         return BazelRun(
             status=status,
             # A Bazel that dies at its start prints no line with ERROR.
@@ -216,7 +216,7 @@ class Client:
             start=start,
             peak=seen.action,
             pressure=seen.pressure,
-            killed=capacity.kills() - kills,
+            killed=capacity.oom_kills() - kills,
         )
 
     def stop(self) -> None:

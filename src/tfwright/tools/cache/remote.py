@@ -79,7 +79,7 @@ class RemoteCache:
         self._base = parsed._replace(auth=None).url.rstrip("/")
         headers = urllib3.util.make_headers(basic_auth=parsed.auth) if parsed.auth else {}
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
-        self._pool = connections.pool(
+        self._pool = connections.connection_pool(
             maxsize=CONNECTIONS, headers=headers, timeout=timeout, retries=False
         )
         self._name = seal.key(recipe)

@@ -139,7 +139,7 @@ def _clang_files(driver: str) -> Iterator[Path]:
 
 
 def _answer(driver: str, *question: str) -> str:
-    return runner.answer(Command.of_system(driver, *question))
+    return runner.short_output(Command.of_system(driver, *question))
 
 
 def _existing_files(paths: Iterable[Path]) -> Iterator[Path]:

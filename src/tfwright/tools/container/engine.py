@@ -22,7 +22,7 @@ from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import files
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command, inside_container, of_caller
+from tfwright.tools.process.command import Command, caller_variables, inside_container
 
 LABEL = "org.tfwright.job"
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -113,10 +113,10 @@ def running_container(plan: ContainerPlan) -> Iterator[Container]:
     check_runs(plan.engine)
     # After a loss of power nothing has ended what the last start of the same job left.
     wanted = f"--filter=label={LABEL}={plan.job}"
-    for left in runner.answer(
+    for left in runner.short_output(
         client_command(plan.engine, "ps", "--all", "--quiet", wanted)
     ).split():
-        runner.answer(_remove_command(plan.engine, left))
+        runner.short_output(_remove_command(plan.engine, left))
     with files.scratch_directory(prefix="tfwright-box-") as scratch:
         load(plan.image, scratch, plan.engine)
         pipe = scratch / "alive"
@@ -131,7 +131,7 @@ def running_container(plan: ContainerPlan) -> Iterator[Container]:
         finally:
             os.close(held)
             if container:
-                runner.answer(_remove_command(plan.engine, container.identifier))
+                runner.short_output(_remove_command(plan.engine, container.identifier))
 
 
 def start_command(plan: ContainerPlan, scratch: Path) -> Command:
@@ -212,7 +212,7 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
     config, *layers = (part.removeprefix("sha256:") for part in image.manifest.parts)
     asked = client_command(engine, "image", "inspect", "--format={{.Id}}", config)
     # Docker writes "sha256:" before it, podman does not.
-    if runner.answer(asked).removeprefix("sha256:") == config:
+    if runner.short_output(asked).removeprefix("sha256:") == config:
         return
     blobs = image.layout / "blobs/sha256"
     # A layer may be there twice.
@@ -257,7 +257,7 @@ def _start(plan: ContainerPlan, scratch: Path) -> Container:
     # An engine may print warnings before the container's id.
     identifier = printed.split()[-1] if printed.split() else ""
     asked = client_command(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)
-    first = runner.answer(asked)
+    first = runner.short_output(asked)
     # Engines give 0 for a container that does not run.
     if not first.isdigit() or first == "0":
         raise ToolError(
@@ -275,7 +275,7 @@ def client_command(engine: Engine, *arguments: str) -> Command:
 
 def host_command(*argv: str) -> Command:
     """Return a command on the host with what it needs of the caller, also where logins are kept."""
-    return Command(argv, Path("/"), of_caller(CLIENT_VARIABLES), here=True)
+    return Command(argv, Path("/"), caller_variables(CLIENT_VARIABLES), here=True)
 
 
 def _pid_namespace(pid: int) -> str:

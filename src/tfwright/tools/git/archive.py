@@ -109,7 +109,7 @@ def form_of(url: str) -> Form | None:
     return _ENDINGS.get(found[1]) if found else None
 
 
-def holding(ref: str, origin: Origin, store: Path) -> Path:
+def repository_with(ref: str, origin: Origin, store: Path) -> Path:
     """Return a bare repository that holds `ref`: a local mirror, or a copy in `store`.
 
     Raises SupplyError if the mirror does not give it.
@@ -121,7 +121,7 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
             )
         return origin.local
     copy = mirrors.path_of(store, f"{origin.address}#archives")
-    with mirrors.locked(copy, f"git fetch {origin.address}") as repository:
+    with mirrors.locked_repository(copy, f"git fetch {origin.address}") as repository:
         mirrors.fetch_ref(repository, origin, ref, f"refs/archives/{ref}", "--depth=1")
     return copy
 
@@ -150,7 +150,7 @@ class PartialMirrorError(SupplyError):
         )
 
 
-def pack(wanted: Pack, mirror: Path, target: Path) -> PackedCommit:
+def write_archive(wanted: Pack, mirror: Path, target: Path) -> PackedCommit:
     """Let git write an archive to `target`, with another program that compresses what is not a zip.
 
     A forge's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in
@@ -184,7 +184,7 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> PackedCommit:
     except ToolError as fault:
         # git names only the first file that is not there.
         commit = repository.commit_named(wanted.ref)
-        absent = repository.lacking(commit, wanted.exclude) if commit else ()
+        absent = repository.missing_entries(commit, wanted.exclude) if commit else ()
         if commit and absent:
             paths = tuple(entry.path for entry in absent)
             raise PartialMirrorError(

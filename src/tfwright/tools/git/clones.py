@@ -41,7 +41,7 @@ def fetch(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     Raises SupplyError if the commit cannot be fetched.
     """
     kept = path_of(store, wanted.remote)
-    with mirror.locked(kept, f"git fetch {wanted.remote}") as repository:
+    with mirror.locked_repository(kept, f"git fetch {wanted.remote}") as repository:
         # By our branch and not by the commit, which may be there without its history.
         if not repository.kind(wanted.branch):
             if offline:
@@ -65,14 +65,14 @@ def read_bundle(wanted: Clone, bundle: Path, store: Path) -> None:
     Raises ToolError if the bundle does not have it with all its history.
     """
     kept = path_of(store, wanted.remote)
-    with mirror.locked(kept, f"unbundling {wanted.commit}") as repository:
+    with mirror.locked_repository(kept, f"unbundling {wanted.commit}") as repository:
         repository.run("bundle", "unbundle", str(bundle))
         mirror.verify_history(repository, wanted.commit)
         # Last: the branch says that the commit is there with its history.
         repository.run("update-ref", wanted.branch, wanted.commit)
 
 
-def configuration(kept: Mapping[str, Path]) -> str:
+def clone_configuration(kept: Mapping[str, Path]) -> str:
     """Return the user's git configuration that leads clones of remotes to this host."""
 
     def quoted(text: str) -> str:

@@ -21,12 +21,12 @@ WHO = "tfwright"
 MESSAGE = "The tree that tfwright ships"
 
 
-def trees() -> Mapping[str, Path]:
+def bundled_trees() -> Mapping[str, Path]:
     """Return the bundled trees by the URL that a recipe names."""
     return {URL: TREE, CUDA_URL: CUDA_TREE, HERMETIC_URL: HERMETIC_TREE}
 
 
-def commit(repository: Path, url: str = URL) -> str:
+def commit_tree(repository: Path, url: str = URL) -> str:
     """Commit a bundled tree into a bare repository and return the commit's id.
 
     Nothing of the host takes part: neither its clock nor its user, nor the modes that an unpacked
@@ -41,7 +41,7 @@ def commit(repository: Path, url: str = URL) -> str:
         # The user's settings would change the commit's encoding.
         config_level = ("repository",)  # type: ignore[assignment]
 
-    root = trees()[url]
+    root = bundled_trees()[url]
     repo = Repo(repository, expand_vars=False)
     index = git.IndexFile(repo, str(repository / "bundled.index"))
     entries = []

@@ -94,33 +94,33 @@ class Hunk:
             return Fit(done if lines else "fits", 1)
         if not lines:
             return Fit("no file" if self.after else "gone", self.start)
-        at = self._nearest(lines, self.before)
+        at = self._nearest_place(lines, self.before)
         if at is not None:
             return Fit("fits" if at + 1 == self.start else "moved", at + 1)
-        return self._misfit(lines)
+        return self._find_misfit(lines)
 
-    def _misfit(self, lines: Sequence[str]) -> Fit:
+    def _find_misfit(self, lines: Sequence[str]) -> Fit:
         """Say why the hunk does not fit lines that are not empty."""
         both = (*self.before, *self.after)
         if len(both) > MOST_COMPARED or max(map(len, both)) > LONGEST_COMPARED:
             return Fit("too long", self.start)
         # The lines may end otherwise: in CRLF, or, the last one, in nothing.
         plain = [line.rstrip("\r\n") for line in lines]
-        at = self._nearest(plain, [line.rstrip("\r\n") for line in self.before])
+        at = self._nearest_place(plain, [line.rstrip("\r\n") for line in self.before])
         if at is not None:
             # Quoted, since an end of a line cannot be seen.
             pairs = zip(self.before, lines[at:], strict=False)
             differing = [(repr(was), repr(now)) for was, now in pairs if was != now]
             return Fit("ends", at + 1, tuple(differing))
-        at = self._nearest(lines, self.after) if self.after else None
+        at = self._nearest_place(lines, self.after) if self.after else None
         if at is not None and not self._is_still_in(lines):
-            return Fit("done", at + 1, shown=_shown(lines, at, len(self.after)))
-        at = self._in_other_words(lines)
+            return Fit("done", at + 1, shown=_numbered_lines(lines, at, len(self.after)))
+        at = self._find_reformatted(lines)
         if at is not None:
-            return Fit("reformatted", at + 1, shown=_shown(lines, at, len(self.added)))
-        return self._closest(lines)
+            return Fit("reformatted", at + 1, shown=_numbered_lines(lines, at, len(self.added)))
+        return self._closest_fit(lines)
 
-    def _nearest(self, lines: Sequence[str], block: Sequence[str]) -> int | None:
+    def _nearest_place(self, lines: Sequence[str], block: Sequence[str]) -> int | None:
         """Return the index of a block of lines that is next to the old place, as git takes it."""
         return min(places(lines, block), key=lambda at: abs(at + 1 - self.start), default=None)
 
@@ -135,13 +135,13 @@ class Hunk:
         removed = {line.strip() for line in self.removed} - {""} - added
         return not removed.isdisjoint(present)
 
-    def _in_other_words(self, lines: Sequence[str]) -> int | None:
+    def _find_reformatted(self, lines: Sequence[str]) -> int | None:
         """Return where what the hunk adds is in the file but for blanks and line breaks, from 0."""
-        added, removed = _squeezed(self.added), _squeezed(self.removed)
+        added, removed = _without_blanks(self.added), _without_blanks(self.removed)
         # Nothing is in every file: a hunk that only removes lines cannot be recognised so.
         if not added:
             return None
-        squeezed = [_squeezed([line]) for line in lines]
+        squeezed = [_without_blanks([line]) for line in lines]
         starts = [0, *accumulate(len(line) for line in squeezed)]
         for found in re.finditer(re.escape(added), "".join(squeezed)):
             first = bisect_right(starts, found.start()) - 1
@@ -152,7 +152,7 @@ class Hunk:
                 return first
         return None
 
-    def _closest(self, lines: Sequence[str]) -> Fit:
+    def _closest_fit(self, lines: Sequence[str]) -> Fit:
         """Find the place that has the most of the hunk's text, and say which of its lines differ.
 
         Each line of the hunk votes for the places at which the hunk would begin, with its length: a
@@ -164,7 +164,7 @@ class Hunk:
         present = [re.sub(masked, "#", line.strip()) for line in lines]
         votes = dict[int, set[int]]()
         for number, line in enumerate(wanted):
-            spelled = {line} if line in present else _alike(line, present)
+            spelled = {line} if line in present else _similar_lines(line, present)
             for at, other in enumerate(present):
                 if other in spelled:
                     votes.setdefault(at - number, set()).add(number)
@@ -172,23 +172,23 @@ class Hunk:
         def weight(numbers: set[int]) -> int:
             return sum(len(wanted[number]) for number in numbers)
 
-        def gathered(place: int) -> set[int]:
+        def gather(place: int) -> set[int]:
             # Upstream may have put lines in between, so that the rest of the hunk moved on.
             return set[int]().union(*(votes.get(place + shift, ()) for shift in range(SLACK + 1)))
 
         # Of two windows with the same lines, the one that begins where the hunk does.
-        place = max(votes, key=lambda at: (weight(gathered(at)), weight(votes[at])), default=0)
-        if weight(gathered(place)) < CLOSE * max(1, sum(map(len, wanted))):
+        place = max(votes, key=lambda at: (weight(gather(at)), weight(votes[at])), default=0)
+        if weight(gather(place)) < CLOSE * max(1, sum(map(len, wanted))):
             return Fit("missing", self.start)
         best = max(0, place)
-        differing = tuple(_differing(self.before, lines[best : best + len(wanted) + SLACK]))
+        differing = tuple(_differing_lines(self.before, lines[best : best + len(wanted) + SLACK]))
         context = set(self.before) - set(self.removed)
         fuzz = all(not was or f"{was}\n" in context for was, _ in differing)
         verdict: FaultKind = "fuzz" if differing and fuzz else "changed"
-        return Fit(verdict, best + 1, differing, _shown(lines, best, len(wanted)))
+        return Fit(verdict, best + 1, differing, _numbered_lines(lines, best, len(wanted)))
 
 
-def put(lines: list[str], hunks: Sequence[Hunk]) -> Iterator[tuple[int, Hunk, Fit]]:
+def apply_hunks(lines: list[str], hunks: Sequence[Hunk]) -> Iterator[tuple[int, Hunk, Fit]]:
     """Put hunks into a file's lines; yield those that do not fit, each with its number from 1.
 
     From the last one on, so that the line numbers of the others stay true.
@@ -212,18 +212,18 @@ def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     ]
 
 
-def _squeezed(lines: Sequence[str]) -> str:
+def _without_blanks(lines: Sequence[str]) -> str:
     return re.sub(r"\s+", "", "".join(lines))
 
 
-def _alike(line: str, present: Sequence[str]) -> set[str]:
+def _similar_lines(line: str, present: Sequence[str]) -> set[str]:
     """Return the lines that are another spelling of this one."""
     if len(line) < SHORTEST_ALIKE:
         return set()
     return set(difflib.get_close_matches(line, present, len(present), ALIKE))
 
 
-def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _differing_lines(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each line of the patch that the place lacks, with the one in its place.
 
     Either is empty where the other has none.
@@ -240,7 +240,7 @@ def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str
         yield from zip_longest(was[first:last], now[start:stop], fillvalue="")
 
 
-def _shown(lines: Sequence[str], at: int, size: int) -> tuple[str, ...]:
+def _numbered_lines(lines: Sequence[str], at: int, size: int) -> tuple[str, ...]:
     first = max(0, at - AROUND)
     here = lines[first : at + size + AROUND]
     return tuple(f"{number:5} {line.rstrip()}" for number, line in enumerate(here, first + 1))

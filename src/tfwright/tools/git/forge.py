@@ -19,12 +19,12 @@ _ADDRESS = re.compile(
 )
 
 
-def commit(repository: str, now: str) -> str:
+def commit_page(repository: str, now: str) -> str:
     """Return the page of a commit; empty for a repository that is at no forge."""
     return _page(repository, "", now)
 
 
-def between(repository: str, before: str, now: str) -> str:
+def range_page(repository: str, before: str, now: str) -> str:
     """Return the page of the commits after `before` up to `now`; empty if there is none."""
     return _page(repository, before, now) if before and before != now else ""
 

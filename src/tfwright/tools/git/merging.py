@@ -28,7 +28,7 @@ def base_line(commit: str) -> str:
 
 def base_of(patch: Path) -> str:
     """Return the commit that a patch was made for; empty where it does not say."""
-    text = patching.head(patch.read_text("utf-8", "surrogateescape"))
+    text = patching.text_above(patch.read_text("utf-8", "surrogateescape"))
     found = _BASE.search(text)
     return found[1] if found else ""
 
@@ -48,7 +48,7 @@ class Merge:
         self._base = base
         self._note = note
 
-    def carry(self, patch: Path) -> list[str]:
+    def apply_patch(self, patch: Path) -> list[str]:
         """Carry a patch into the files; return the paths in which conflicts are left.
 
         Each file becomes the merge of the tree's own with the patched one, and where both changed
@@ -59,50 +59,52 @@ class Merge:
         conflicting = []
         for file in patching.read(patch):
             before = self._original.text(f"{self._base}:{file.path}") if self._original else ""
-            place = self._inside(file.path)
+            place = self._place_in_tree(file.path)
             changes = any(hunk.before for hunk in file.hunks)
             if file.gone or (changes and not place.is_file()):
-                moved = self._moved(file.path, before) if before and not place.is_file() else None
+                moved = (
+                    self._find_moved(file.path, before) if before and not place.is_file() else None
+                )
                 if moved is None:
-                    if self._left(place, file, before):
+                    if self._delete_file(place, file, before):
                         conflicting.append(file.path)
                     continue
                 self._note(f"{file.path} is {moved} in the new commit")
-                place = self._inside(moved)
+                place = self._place_in_tree(moved)
             place.parent.mkdir(parents=True, exist_ok=True)
-            ours = _text(place)
+            ours = _read_text(place)
             # After an earlier patch of a series, it was not made for what the commit has.
             lines = patching.lines_of(before)
             follows = not self._original or not all(hunk.fit(lines).good for hunk in file.hunks)
-            merged = "" if follows else self._merged(ours, before, _patched(before, file))
+            merged = "" if follows else self._merge_texts(ours, before, _apply_hunks(before, file))
             # One hunk after the other leaves less to resolve than git does where all lines changed.
             # So does a conflict much larger than the patch, as after a file was indented again.
             conflicts = re.findall(r"(?ms)^<<<<<<< .*?^>>>>>>> ", merged)
             lost = sum(str(conflict).count("\n") for conflict in conflicts)
             of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)
             if follows or lost > LARGEST_CONFLICT + 3 * of_patch:
-                merged = _patched(ours, file, conflicts=True)
+                merged = _apply_hunks(ours, file, conflicts=True)
             _write(place, merged, file.mode)
-            if unresolved(place):
+            if has_conflicts(place):
                 conflicting.append(file.path)
         return conflicting
 
-    def _left(self, place: Path, file: FilePatch, before: str) -> bool:
+    def _delete_file(self, place: Path, file: FilePatch, before: str) -> bool:
         """Delete a file that a patch deletes; return whether a person has to do what is left.
 
         That is where it differs, and where a file to be changed is gone.
         """
         known = {before, "".join(line for hunk in file.hunks for line in hunk.before)}
-        if file.gone and (not place.is_file() or _text(place) in known):
+        if file.gone and (not place.is_file() or _read_text(place) in known):
             place.unlink(missing_ok=True)
             return False
         now = "differs now from what the patch deletes" if file.gone else "is gone"
         self._note(f"{file.path} {now}")
         place.parent.mkdir(parents=True, exist_ok=True)
-        _write(place.with_name(f"{place.name}.rej"), _rejected(file))
+        _write(place.with_name(f"{place.name}.rej"), _reject_text(file))
         return True
 
-    def _inside(self, path: str) -> Path:
+    def _place_in_tree(self, path: str) -> Path:
         """Refuse a path that a link of the tree leads out: a merged file would be written there."""
         place = self._tree / path
         if place.is_symlink() or not place.resolve().is_relative_to(self._tree):
@@ -112,7 +114,7 @@ class Merge:
             )
         return place
 
-    def _moved(self, path: str, before: str) -> str | None:
+    def _find_moved(self, path: str, before: str) -> str | None:
         """Return where the tree has a file that moved away from a path; None if it lacks it.
 
         It is the most similar one that is new in the same directory or below it.
@@ -137,7 +139,7 @@ class Merge:
         best = max(similar, key=lambda name: similar[name], default=None)
         return best if best and similar[best] >= LEAST_SIMILAR else None
 
-    def _merged(self, *texts: str) -> str:
+    def _merge_texts(self, *texts: str) -> str:
         """Return git's three-way merge, with its marks where both sides changed a place.
 
         The texts are the tree's, that of the patch's commit and the patched one.
@@ -152,18 +154,18 @@ class Merge:
                 self._original.run("merge-file", "--diff3", *options, *map(str, places))
             except ToolError:
                 # git exits with the number of conflicts; what it wrote tells them from a failure.
-                if not unresolved(places[0]):
+                if not has_conflicts(places[0]):
                     raise
-            return _text(places[0])
+            return _read_text(places[0])
 
 
-def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
+def _apply_hunks(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
     """Return a text with each hunk where it belongs; one that does not fit is left out.
 
     With `conflicts` it is between git's marks then.
     """
     lines = patching.lines_of(text)
-    for _, hunk, fit in fitting.put(lines, file.hunks):
+    for _, hunk, fit in fitting.apply_hunks(lines, file.hunks):
         if conflicts and fit.verdict != "done":
             first = min(fit.line - 1, len(lines))
             place = slice(first, first + len(hunk.before))
@@ -174,27 +176,27 @@ def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
             # All three versions of the place, as git shows them.
             lines[place] = [
                 f"<<<<<<< {LABELS[0]}\n",
-                *_ended(lines[place]),
+                *_end_lines(lines[place]),
                 f"||||||| {LABELS[1]}\n",
-                *_ended(hunk.before),
+                *_end_lines(hunk.before),
                 "=======\n",
-                *_ended(hunk.after),
+                *_end_lines(hunk.after),
                 f">>>>>>> {LABELS[2]}\n",
             ]
     return "".join(lines)
 
 
-def _ended(lines: Sequence[str]) -> list[str]:
+def _end_lines(lines: Sequence[str]) -> list[str]:
     """Return lines of which the last one ends as well: a mark follows."""
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """Return a file with its line ends as they are; empty if there is none."""
     return files.text(path, "surrogateescape") if path.is_file() else ""
 
 
-def _rejected(file: FilePatch) -> str:
+def _reject_text(file: FilePatch) -> str:
     """Return what a patch changes in a file, for a person to make elsewhere."""
     parts = []
     for hunk in file.hunks:
@@ -211,6 +213,6 @@ def _write(path: Path, text: str, mode: int = 0) -> None:
     files.write(path, text.encode("utf-8", "surrogateescape"), mode or kept)
 
 
-def unresolved(path: Path) -> bool:
+def has_conflicts(path: Path) -> bool:
     """Say whether a file still has the marks of a conflict."""
-    return any(line.startswith(MARKS) for line in patching.lines_of(_text(path)))
+    return any(line.startswith(MARKS) for line in patching.lines_of(_read_text(path)))

@@ -98,12 +98,14 @@ class Origin:
         address = f"file://{path}" if path.is_absolute() else named
         # git also knows transports that run a command, such as ext::, and ssh takes a host that
         # begins with a dash for an option.
-        if address not in demo.trees() and not re.match(r"(https|ssh|file)://(?!-)", address):
+        if address not in demo.bundled_trees() and not re.match(
+            r"(https|ssh|file)://(?!-)", address
+        ):
             raise RecipeError(
                 f"tfwright cannot fetch from {named!r}",
                 remedy=(
                     "Give a url that begins with https://, ssh:// or file://; "
-                    f"the bundled ones are {' and '.join(demo.trees())}."
+                    f"the bundled ones are {' and '.join(demo.bundled_trees())}."
                 ),
             )
         return cls(address)
@@ -131,10 +133,12 @@ def fetch_command(mirror: Path, pin: Pin) -> Command:
     out: of files that are not here, a server may send what has changed.
     """
     repository = GitRepository(mirror)
-    return transport.fetch_command(repository, *_commit_alone(repository, pin), progress=True)
+    return transport.fetch_command(
+        repository, *_one_commit_arguments(repository, pin), progress=True
+    )
 
 
-def _commit_alone(repository: GitRepository, pin: Pin) -> tuple[str, ...]:
+def _one_commit_arguments(repository: GitRepository, pin: Pin) -> tuple[str, ...]:
     partial = repository.path.is_dir() and repository.answer(
         "config", "--get", "remote.origin.promisor"
     )
@@ -160,8 +164,8 @@ def fetch(  # noqa: PLR0913 each is a fact of its own
     mirror = path_of(store, pin.url)
     pinned = PinnedMirror(mirror, pin, origin, listener)
     try:
-        with locked(mirror, f"git fetch {pin.url}"):
-            pinned.bring(offline=offline, about_branch=about_branch)
+        with locked_repository(mirror, f"git fetch {pin.url}"):
+            pinned.fetch(offline=offline, about_branch=about_branch)
     except ToolError as fault:
         raise ToolError(
             fault.what,
@@ -175,7 +179,7 @@ def fetch(  # noqa: PLR0913 each is a fact of its own
 
 
 @contextmanager
-def locked(mirror: Path, by: str) -> Iterator[GitRepository]:
+def locked_repository(mirror: Path, by: str) -> Iterator[GitRepository]:
     """Hold the lock of a mirror, and give a repository that git can open.
 
     One that is not there yet is made; one that a kill or a bad disk damaged is mended.
@@ -189,7 +193,7 @@ def _open_repaired(mirror: Path) -> GitRepository:
     new = GitRepository(mirror.with_suffix(".new"))
     if not mirror.exists():
         files.remove(new.path)
-        new.make().insist_on_version()
+        new.make().check_version()
         # Renamed at the end, so that a kill leaves no half-made mirror.
         new.path.rename(mirror)
     # The refs of pins that do not name their commit: git would not write them again.
@@ -266,7 +270,7 @@ def missing_files(repository: GitRepository, pin: Pin) -> list[TreeEntry] | None
         # A path that leaves out nothing is probably misspelt, and too much would be fetched.
         if not any(is_excluded(entry.path, [excluded]) for entry in entries):
             raise IdleExclusionError(excluded, pin)
-    return repository.lacking(pin.commit, pin.exclude)
+    return repository.missing_entries(pin.commit, pin.exclude)
 
 
 def size(repository: Path) -> int:
@@ -282,18 +286,18 @@ class PinnedMirror(GitRepository):
         super().__init__(mirror)
         self._pin, self._origin, self._listener = pin, origin, listener
 
-    def bring(self, *, offline: bool, about_branch: bool) -> None:
+    def fetch(self, *, offline: bool, about_branch: bool) -> None:
         """Bring what the mirror lacks, and name the commit in it."""
         pin = self._pin
-        if pin.url in demo.trees():
-            made = demo.commit(self.path, pin.url)
+        if pin.url in demo.bundled_trees():
+            made = demo.commit_tree(self.path, pin.url)
             if pin.commit != made:
                 raise RecipeError(
                     f"{pin.url} is commit {made} now, and the recipe pins {pin.commit}",
                     remedy=f'Write commit = "{made}" into [source].',
                 )
         elif not offline:
-            self._update()
+            self._fetch_missing()
             if about_branch:
                 self._note_branch()
         elif missing_files(self, pin) != []:
@@ -308,7 +312,7 @@ class PinnedMirror(GitRepository):
         # A ref of its own, or git's garbage collection would remove the commit.
         self.run("update-ref", f"refs/pins/{pin.commit}", pin.commit)
 
-    def _update(self) -> None:
+    def _fetch_missing(self) -> None:
         """Transfer what the mirror lacks, and note what that took."""
         pin, origin = self._pin, self._origin
         self.run("config", "remote.origin.url", origin.address)
@@ -319,10 +323,10 @@ class PinnedMirror(GitRepository):
         try:
             transport.check_host(origin.address)
             if absent is None:
-                self._bring_commit()
+                self._fetch_commit()
                 absent = missing_files(self, pin)
             if absent:
-                self._bring_files(absent)
+                self._fetch_files(absent)
                 absent = missing_files(self, pin)
         except (ToolError, SilentServerError) as fault:
             # A partial clone answers like a server that is broken; here it can be looked into.
@@ -344,17 +348,17 @@ class PinnedMirror(GitRepository):
         seconds, brought = time.monotonic() - begun, size(self.path) - before
         self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB")
 
-    def _bring_commit(self) -> None:
+    def _fetch_commit(self) -> None:
         """Ask for the commit alone.
 
         A server that gives none but its branches is asked for the whole branch.
         """
         try:
-            transport.fetch(self, *_commit_alone(self, self._pin), listener=self._listener)
+            transport.fetch(self, *_one_commit_arguments(self, self._pin), listener=self._listener)
         except ToolError as fault:
             # One that only has git's files to give knows no depth.
-            plain = _says(fault, "not support shallow")
-            if not (plain or _says(fault, UNNAMED)):
+            plain = _complains_of(fault, "not support shallow")
+            if not (plain or _complains_of(fault, UNNAMED)):
                 raise
             branch = self._pin.branch
             # Servers with git's protocol of before 2018 only give the tips of branches and tags.
@@ -367,7 +371,7 @@ class PinnedMirror(GitRepository):
             whole = (*depth, "--no-filter", "origin", f"refs/heads/{branch}")
             transport.fetch(self, *whole, listener=self._listener)
 
-    def _bring_files(self, wanted: Sequence[TreeEntry]) -> None:
+    def _fetch_files(self, wanted: Sequence[TreeEntry]) -> None:
         """Ask for the missing files by their ids.
 
         A server that gives no single files is asked for all.
@@ -378,7 +382,7 @@ class PinnedMirror(GitRepository):
         try:
             transport.fetch(self, *some, listener=self._listener, lines=ids, claiming=False)
         except ToolError as fault:
-            if not _says(fault, UNNAMED):
+            if not _complains_of(fault, UNNAMED):
                 raise
             # Without --refetch git sees the commit here, and asks for nothing.
             all_of_them = ("--refetch", "--depth=1", "--no-filter", "origin", self._pin.commit)
@@ -404,7 +408,7 @@ class PinnedMirror(GitRepository):
         elif tip != pin.commit:
             lost = (
                 " and does not contain the pinned commit (it never did, or it was rewritten)"
-                if self._leads_elsewhere()
+                if self._lacks_commit()
                 else ""
             )
             note(
@@ -412,7 +416,7 @@ class PinnedMirror(GitRepository):
                 "as pinned"
             )
 
-    def _leads_elsewhere(self) -> bool:
+    def _lacks_commit(self) -> bool:
         """Say whether the branch is known not to contain the pinned commit; no file is fetched."""
         # No history is needed from before the pinned commit, and none of the files.
         since = f"--shallow-since={self.epoch(self._pin.commit)}"
@@ -425,7 +429,7 @@ class PinnedMirror(GitRepository):
         except SupplyError:
             return False
         except ToolError as fault:
-            return _says(fault, "no commits selected")
+            return _complains_of(fault, "no commits selected")
         else:
             return not look.kind(self._pin.commit)
         finally:
@@ -436,7 +440,7 @@ UNNAMED = "unadvertised object"
 """How a server says that it gives only what its branches and tags name, as old ones do."""
 
 
-def _says(fault: ToolError, words: str) -> bool:
+def _complains_of(fault: ToolError, words: str) -> bool:
     return any(words in line for line in (fault.what, *fault.evidence.lines))
 
 
@@ -454,7 +458,7 @@ def write_bundle(repository: Path, commit: str, to: Path, *, history: bool = Fal
     # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
     present = [line for line in objects.splitlines() if not line.startswith("?")]
     with to.open("wb") as output:
-        output.write(_header(commit))
+        output.write(_bundle_header(commit))
         # git writes to the same file, past this process's buffer.
         output.flush()
         # One thread, so that the same commit gives the same bytes on every host.
@@ -462,7 +466,7 @@ def write_bundle(repository: Path, commit: str, to: Path, *, history: bool = Fal
         source.collect("pack-objects", *options, lines=present, into=output)
 
 
-def _header(commit: str) -> bytes:
+def _bundle_header(commit: str) -> bytes:
     """Return all that stands before the pack: the commit under one name, without prerequisites."""
     return f"{BUNDLE_SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode()
 
@@ -473,7 +477,7 @@ def verify_bundle(bundle: Path, commit: str, scratch: Path, pin: Pin | None) -> 
     Raises ToolError unless the file begins as `write_bundle` writes it, and holds what a pin wants
     of the commit; without a pin, the commit with all its history.
     """
-    header = _header(commit)
+    header = _bundle_header(commit)
     with filesystem.open_file(bundle) as stream:
         # Other headers can switch on what git knows besides: a filter, after which it takes missing
         # objects for promised ones, or another form of ids.
@@ -499,7 +503,7 @@ def read_bundle(bundle: Path, place: Path, commit: str) -> None:
 
     What the file lacks, whoever needs it has to look for.
     """
-    with locked(place, f"unbundling {commit}") as repository:
+    with locked_repository(place, f"unbundling {commit}") as repository:
         known = repository.kind(commit)
         repository.run("bundle", "unbundle", str(bundle))
         if not known:

@@ -65,14 +65,14 @@ class FilePatch:
     """The permissions that it gives a file that is new or gets others; else 0."""
 
 
-def header(patch: Path) -> PatchHeader:
+def read_header(patch: Path) -> PatchHeader:
     """Read the fields ``Why:``, ``Upstream:`` and ``Drop when:`` at the head of a patch.
 
     The next lines may go on.
 
     Raises RecipeError naming the fields that are missing, empty or said twice.
     """
-    found = fields(head(_text(patch)))
+    found = header_fields(text_above(_text(patch)))
     counts = Counter(name for name, text in found if text)
     wrong = [name for name in ("Why", "Upstream", "Drop when") if counts[name] != 1]
     if wrong:
@@ -89,12 +89,12 @@ def header(patch: Path) -> PatchHeader:
     return PatchHeader(known["Why"], known["Upstream"], known["Drop when"])
 
 
-def head(text: str) -> str:
+def text_above(text: str) -> str:
     """Return what is above the first file of a patch."""
     return _FIRST.split(text, maxsplit=1)[0]
 
 
-def fields(text: str) -> list[tuple[str, str]]:
+def header_fields(text: str) -> list[tuple[str, str]]:
     """Return the fields of a header that are there, each with its text on one line."""
     parts = _FIELD.split(text)
     # After the split names and texts alternate; what precedes the first name is a free text.
@@ -102,9 +102,11 @@ def fields(text: str) -> list[tuple[str, str]]:
     return [(name, " ".join(text.split())) for name, text in pairs]
 
 
-def head_text(patch: Path) -> str:
+def written_header(patch: Path) -> str:
     """Return the header as it was written, without the commit that a port notes above it."""
-    lines = [line for line in head(_text(patch)).splitlines() if not line.startswith("Base: ")]
+    lines = [
+        line for line in text_above(_text(patch)).splitlines() if not line.startswith("Base: ")
+    ]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -128,7 +130,7 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
         for line in lines[starts[0] :]:
             number += 1
             # The lines of a hunk begin with a sign or a blank, so that these are none of them.
-            path = _refuse_oddity(patch, number, line, path)
+            path = _check_line(patch, number, line, path)
             hunks += line.startswith("@@")
             if hunks > MOST_HUNKS:
                 _refuse(patch, number, f"it has more than {MOST_HUNKS:,} hunks")
@@ -150,8 +152,8 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
         mode = re.search(r"(?m)^new (?:file )?mode 100([0-7]{3})$", info)
         files.append(
             FilePatch(
-                _inside(patch, file.diff_line_no or 0, file.path),
-                tuple(map(_hunk, file)),
+                _path_in_tree(patch, file.diff_line_no or 0, file.path),
+                tuple(map(_as_hunk, file)),
                 # An empty file that it deletes has no hunk.
                 gone="\ndeleted file mode " in info,
                 mode=int(mode[1], 8) if mode else 0,
@@ -160,7 +162,7 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     return tuple(files)
 
 
-def patched(
+def patch_texts(
     texts: Mapping[str, str], patches: Mapping[str, str], wanted: Callable[[str], bool]
 ) -> tuple[dict[str, str], list[tuple[str, "HunkPlace"]]]:
     """Return texts by path after patches, as far as these are about wanted files and fit.
@@ -179,23 +181,23 @@ def patched(
                 path = file.path
                 if not file.is_added_file:
                     # The rule says how many folders to strip.
-                    path = next(filter(made.__contains__, _below(path)), path)
+                    path = next(filter(made.__contains__, _paths_without_folders(path)), path)
                 if wanted(path):
                     lines = lines_of(made.get(path, ""))
-                    odd = list(fitting.put(lines, list(map(_hunk, file))))
+                    odd = list(fitting.apply_hunks(lines, list(map(_as_hunk, file))))
                     misfits += [(name, HunkPlace(path, *each)) for each in reversed(odd)]
                     if lines or path in made:
                         made[path] = "".join(lines)
     return made, misfits
 
 
-def named(patches: Iterable[str]) -> set[str]:
+def named_paths(patches: Iterable[str]) -> set[str]:
     """Return the paths that patches may mean, however many folders are stripped of them."""
     names = (line.split()[1] for patch in patches for line in _NAMED.findall(patch))
-    return {path for name in names for path in _below(name)}
+    return {path for name in names for path in _paths_without_folders(name)}
 
 
-def _below(path: str) -> Iterator[str]:
+def _paths_without_folders(path: str) -> Iterator[str]:
     """Yield a path, and what is left of it without its first folders."""
     yield path
     while "/" in path:
@@ -203,11 +205,11 @@ def _below(path: str) -> Iterator[str]:
         yield path
 
 
-def _hunk(hunk: "unidiff.Hunk") -> Hunk:
-    return Hunk(hunk.source_start, _side(hunk, " -"), _side(hunk, " +"))
+def _as_hunk(hunk: "unidiff.Hunk") -> Hunk:
+    return Hunk(hunk.source_start, _side_lines(hunk, " -"), _side_lines(hunk, " +"))
 
 
-def _side(hunk: "unidiff.Hunk", signs: str) -> tuple[str, ...]:
+def _side_lines(hunk: "unidiff.Hunk", signs: str) -> tuple[str, ...]:
     """Return the lines that a hunk has before or after it, by the signs that these have."""
     side = list[str]()
     last = ""
@@ -222,7 +224,7 @@ def _side(hunk: "unidiff.Hunk", signs: str) -> tuple[str, ...]:
     return tuple(side)
 
 
-def _refuse_oddity(patch: Path, number: int, line: str, path: str) -> str:
+def _check_line(patch: Path, number: int, line: str, path: str) -> str:
     """Refuse a line that says something else than a change of a plain file's text.
 
     Returns the file that the next line is about, where `path` is that of this one.
@@ -242,8 +244,8 @@ def _refuse_oddity(patch: Path, number: int, line: str, path: str) -> str:
                 # A rename has two plain names.
                 _REMADE if found else _RENAMED,
             )
-        path = _inside(patch, number, found[1])
-    insist_on_text(patch, number, line, path)
+        path = _path_in_tree(patch, number, found[1])
+    check_is_text(patch, number, line, path)
     if line.startswith("@@") and not _HUNK.match(line):
         _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
     if _MOVED.match(line):
@@ -251,7 +253,7 @@ def _refuse_oddity(patch: Path, number: int, line: str, path: str) -> str:
     return path
 
 
-def insist_on_text(patch: Path, number: int, line: str, path: str) -> None:
+def check_is_text(patch: Path, number: int, line: str, path: str) -> None:
     """Refuse a line that says that a file, `path`, is binary, a link or another repository."""
     of_file = f" ({path})" if path else ""
     mode = _MODE.fullmatch(line)
@@ -263,7 +265,7 @@ def insist_on_text(patch: Path, number: int, line: str, path: str) -> None:
         _refuse(patch, number, what, _LEFT_OUT)
 
 
-def _inside(patch: Path, number: int, path: str) -> str:
+def _path_in_tree(patch: Path, number: int, path: str) -> str:
     """Return a path of a patch as the tree has it; refuse one that leads out of the tree."""
     try:
         return str(PurePosixPath(inner_path(path)))
@@ -280,7 +282,7 @@ def _refuse(patch: Path, number: int, why: str, remedy: str = _REMADE) -> NoRetu
     raise RecipeError(f"{patch}:{number}: {why}", remedy=remedy, where=f"{patch}:{number}")
 
 
-def command(tree: WorkTree, patch: Path) -> Command:
+def apply_command(tree: WorkTree, patch: Path) -> Command:
     """Return the command that puts a patch into the index of a tree."""
     return tree.command("apply", "--cached", "--whitespace=nowarn", str(patch))
 
@@ -289,7 +291,7 @@ Due = Callable[[str], str]
 """Takes a patch's ``Drop when:``; returns the condition in it that holds, empty if none does."""
 
 
-def combined(faults: Sequence[RecipeError]) -> RecipeError:
+def combine_errors(faults: Sequence[RecipeError]) -> RecipeError:
     """Return one error for the patches that do not fit."""
     if len(faults) == 1:
         return faults[0]
@@ -317,11 +319,11 @@ def apply(
     """
     before = before or tree.content()
     wanted = read(patch)
-    places = list(_places(tree, before, wanted))
+    places = list(_hunk_places(tree, before, wanted))
     try:
-        program.run(command(tree, patch))
+        program.run(apply_command(tree, patch))
     except ToolError as fault:
-        raise _misfit(patch, places, fault, due) from fault
+        raise _misfit_error(patch, places, fault, due) from fault
     # git exits with 0 even where it skipped a file; only the content proves what it did.
     _verify(tree, patch, wanted, tree.changes(before, tree.content()))
     notes = []
@@ -349,12 +351,12 @@ class HunkPlace:
     def __str__(self) -> str:
         return f"hunk {self.number} of {self.path}"
 
-    def said(self, where: str) -> str:
+    def describe(self, where: str) -> str:
         """Say how it does not fit what is there."""
         return f"{self}{_SAYS[self.fit.verdict](self)}".replace("the tree", where)
 
 
-def _places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
+def _hunk_places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
     """Judge every hunk of a patch against the content of a tree."""
     texts = tree.texts_at(content, [file.path for file in wanted])
     for file in wanted:
@@ -363,7 +365,9 @@ def _places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterat
             yield HunkPlace(file.path, number, hunk, hunk.fit(lines))
 
 
-def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due) -> RecipeError:
+def _misfit_error(
+    patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
+) -> RecipeError:
     """Say of every hunk that does not fit what the tree has in its place, and what to do."""
     unfit = [place for place in places if not place.fit.good]
     if not unfit:
@@ -374,9 +378,9 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
                 why = f"{place} has no line of context"
                 break
         return RecipeError(
-            f"{patch} does not fit: {why}", remedy=_redo(patch), evidence=fault.evidence
+            f"{patch} does not fit: {why}", remedy=_redo_remedy(patch), evidence=fault.evidence
         )
-    says = "; ".join(place.said("the tree") for place in unfit)
+    says = "; ".join(place.describe("the tree") for place in unfit)
     lines = list[str]()
     for place in unfit:
         # What the tree has in a hunk's place, with the lines that differ first.
@@ -386,13 +390,13 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
         lines += place.fit.shown
     return RecipeError(
         f"{patch} does not fit: {says}",
-        remedy=_remedy(patch, {place.fit.verdict for place in places}, due),
+        remedy=_misfit_remedy(patch, {place.fit.verdict for place in places}, due),
         where=f"{unfit[0].path}:{unfit[0].fit.line}",
         lines=lines,
     )
 
 
-def _redo(patch: Path) -> str:
+def _redo_remedy(patch: Path) -> str:
     """Return the command that makes a patch again; what knows the recipe adds its name."""
     which = shell_word(f"{patch.parent.name}/{patch.name}")
     return (
@@ -409,7 +413,7 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
     ),
     "fuzz": lambda place: (
         f" fits at line {place.fit.line} but for its context: "
-        + "; ".join(_replaced(*pair) for pair in place.fit.differing[:MOST_DIFFERING])
+        + "; ".join(_line_change(*pair) for pair in place.fit.differing[:MOST_DIFFERING])
     ),
     "changed": lambda place: (
         f" belongs at line {place.fit.line}, where "
@@ -424,7 +428,7 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
 }
 
 
-def _replaced(expected: str, present: str) -> str:
+def _line_change(expected: str, present: str) -> str:
     """Say what became of one line of a hunk's context."""
     if not present.strip():
         return f"{expected.strip()!r} is gone"
@@ -433,10 +437,10 @@ def _replaced(expected: str, present: str) -> str:
     return f"{expected.strip()!r} is now {present.strip()!r}"
 
 
-def _remedy(patch: Path, verdicts: Collection[str], due: Due) -> str:
+def _misfit_remedy(patch: Path, verdicts: Collection[str], due: Due) -> str:
     """Say what to do about a patch that does not fit, with what its header says of its end."""
     try:
-        drop_when = header(patch).drop_when
+        drop_when = read_header(patch).drop_when
     except RecipeError:
         drop_when = ""
     # The author of the patch knew when it is not needed any more, so that comes first.
@@ -450,7 +454,7 @@ def _remedy(patch: Path, verdicts: Collection[str], due: Due) -> str:
             "Compare the lines above with the patch. If they do the same, "
             f"remove it from the recipe.{header_says}"
         )
-    return _redo(patch) + header_says
+    return _redo_remedy(patch) + header_says
 
 
 def _verify(
@@ -463,7 +467,7 @@ def _verify(
     odd = [path for path, change in changes.items() if change.mode not in {0, *REGULAR}]
     texts = tree.blobs(name for change in changes.values() for name in (change.old, change.new))
     present = [file for file in wanted if file.path in changes]
-    wrong = [file.path for file in present if not _done(texts, file, changes[file.path])]
+    wrong = [file.path for file in present if not _has_changes(texts, file, changes[file.path])]
     if path := next(iter([*sorted(skipped), *odd, *wrong]), ""):
         raise RecipeError(
             f"{patch}: {path} is not what the patch says after git applied it",
@@ -475,7 +479,7 @@ def _verify(
         )
 
 
-def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
+def _has_changes(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
     """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
     # A file that is in one of the two only has an id of zeros in the other, and no text.
     before, after = (lines_of(texts.get(name, "")) for name in (change.old, change.new))

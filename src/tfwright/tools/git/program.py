@@ -24,7 +24,7 @@ from tfwright.errors import (
 from tfwright.printable import printable
 from tfwright.tools import disk
 from tfwright.tools.process import pipes
-from tfwright.tools.process.command import Command, clean_environment, of_caller
+from tfwright.tools.process.command import Command, caller_variables, clean_environment
 from tfwright.tools.process.pipes import Collected
 from tfwright.tools.process.runner import TAIL_LINES
 
@@ -82,7 +82,7 @@ def variables(home: Path, **more: str) -> dict[str, str]:
         overriding[f"GIT_CONFIG_VALUE_{number}"] = value
     settled = {
         **overriding,
-        # No transport at all: only commands with `network()` reach a server.
+        # No transport at all: only commands with `network_variables()` reach a server.
         "GIT_ALLOW_PROTOCOL": "",
         "GIT_CONFIG_GLOBAL": str(CONFIG),
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -95,9 +95,9 @@ def variables(home: Path, **more: str) -> dict[str, str]:
     return clean_environment(home, extra={**settled, **more})
 
 
-def network() -> dict[str, str]:
+def network_variables() -> dict[str, str]:
     """Return the variables of a command that may use the network; no other can reach it."""
-    caller = of_caller(PASSED_ON)
+    caller = caller_variables(PASSED_ON)
     return {**caller, "GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 
 
@@ -138,16 +138,16 @@ def collect(
     Raises ToolError with what it complained about, SupplyError if it prints more than `most` bytes.
     """
     try:
-        with input_of(lines) as given:
+        with lines_as_input(lines) as given:
             ended = pipes.collect(command, given, into, most)
     except OSError as fault:
-        raise unusable(fault) from fault
+        raise start_error(fault) from fault
     check_status(command, ended)
     return ended.printed
 
 
 @contextmanager
-def input_of(lines: Iterable[str]) -> Iterator[IO[bytes]]:
+def lines_as_input(lines: Iterable[str]) -> Iterator[IO[bytes]]:
     """Open a file with these lines, as the input of `collect`."""
     # A file and no pipe: git reads it at its own pace while its output is read here.
     with tempfile.TemporaryFile() as given:
@@ -158,7 +158,7 @@ def input_of(lines: Iterable[str]) -> Iterator[IO[bytes]]:
         yield given
 
 
-def unusable(fault: OSError) -> HostError:
+def start_error(fault: OSError) -> HostError:
     """Return the error for a git that does not start."""
     return HostError(
         f"git cannot be run: {fault.strerror}", remedy=f"Install git {OLDEST} or newer."

@@ -60,7 +60,8 @@ class Remote:
         )
         if not found:
             raise SupplyError(
-                f"{self._address} has no tag and no branch {name}", remedy=self.others(name)
+                f"{self._address} has no tag and no branch {name}",
+                remedy=self.other_names_remedy(name),
             )
         return found
 
@@ -76,7 +77,9 @@ class Remote:
         for name in names:
             if found := self._commit_behind(f"refs/tags/{name}"):
                 return name, found
-        raise SupplyError(f"{self._address} has no tag {names[0]}", remedy=self.others(names[0]))
+        raise SupplyError(
+            f"{self._address} has no tag {names[0]}", remedy=self.other_names_remedy(names[0])
+        )
 
     def _commit_behind(self, ref: str) -> str | None:
         """Return the commit that a branch or a tag leads to; an annotated tag is an object too."""
@@ -84,7 +87,7 @@ class Remote:
         listed = self._refs(f"{ref}*")
         return listed.get(f"{ref}^{{}}") or listed.get(ref)
 
-    def others(self, name: str) -> str:
+    def other_names_remedy(self, name: str) -> str:
         """Return a remedy with other names that a repository has, the nearest to a version."""
         # A mirror often has the history and neither tags nor branches.
         listing = (
@@ -156,7 +159,7 @@ class Remote:
         try:
             if local:
                 return GitRepository(local).texts_at(commit, paths)
-            self._bring_texts(scratch.make(), commit, paths)
+            self._fetch_texts(scratch.make(), commit, paths)
             return scratch.texts_at(commit, paths)
         except (ToolError, SupplyError):
             # A server may have no filters, or no network; whoever asks has to do without.
@@ -164,7 +167,7 @@ class Remote:
         finally:
             files.remove(scratch.path)
 
-    def _bring_texts(self, into: GitRepository, commit: str, paths: Sequence[str]) -> None:
+    def _fetch_texts(self, into: GitRepository, commit: str, paths: Sequence[str]) -> None:
         transport.fetch(into, "--depth=1", "--filter=blob:none", self._address, commit)
         listed = into.run("ls-tree", commit, "--", *paths)
         if ids := re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed):

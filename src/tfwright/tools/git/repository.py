@@ -63,13 +63,13 @@ class GitRepository:
         self._cwd = tree or path
 
     def command(self, *arguments: str, env: Mapping[str, str] | None = None) -> Command:
-        """Return a git command on this repository; with `program.network()` it reaches servers."""
+        """Return a git command here; with `program.network_variables()` it reaches servers."""
         return Command(
             ("git", *self._options, *arguments),
             self._cwd,
             program.variables(self.path, **(env or {})),
             here=True,
-            # Without `network()` it never waits for a server.
+            # Without `network_variables()` it never waits for a server.
             brief=env is None,
         )
 
@@ -97,7 +97,7 @@ class GitRepository:
         self.run("init", "--quiet", "--bare")
         return self
 
-    def insist_on_version(self) -> None:
+    def check_version(self) -> None:
         """Raise HostError if this host's git is too old."""
         found = re.search(r"(\d+)\.(\d+)", self.run("version"))
         oldest = tuple(map(int, program.OLDEST.split(".")))
@@ -180,7 +180,7 @@ class GitRepository:
             changes[path] = Change(int(mode, 8), old, new)
         return changes
 
-    def missing(self, commit: str) -> set[str]:
+    def missing_ids(self, commit: str) -> set[str]:
         """Return the ids of what a commit has and the repository lacks.
 
         What it borrows from others it has.
@@ -188,9 +188,9 @@ class GitRepository:
         listed = self.run("rev-list", "--objects", "--no-walk", "--missing=print", commit)
         return {line[1:] for line in listed.splitlines() if line.startswith("?")}
 
-    def lacking(self, commit: str, exclude: Collection[str] = ()) -> list[TreeEntry]:
+    def missing_entries(self, commit: str, exclude: Collection[str] = ()) -> list[TreeEntry]:
         """Return the files of a commit that the repository lacks, without excluded ones."""
-        missing = self.missing(commit)
+        missing = self.missing_ids(commit)
         return [
             entry
             for entry in self.entries(commit)
@@ -305,9 +305,11 @@ class GitRepository:
         whole = self.tree_of(root)
         wanted = sorted({root, whole, *folders, *blobs} - {_NO_OBJECT})
         found = zip(wanted, self._objects(wanted), strict=True)
-        self.refuse([name for name, (kind, content) in found if id_of(kind, content) != name])
+        self.refuse_damaged(
+            [name for name, (kind, content) in found if id_of(kind, content) != name]
+        )
 
-    def refuse(self, wrong: Sequence[str]) -> None:
+    def refuse_damaged(self, wrong: Sequence[str]) -> None:
         """Raise SupplyError if there are objects whose bytes do not have their id."""
         if wrong:
             more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""

@@ -83,7 +83,7 @@ def fetch_command(
         "--no-write-fetch-head",
         "--no-recurse-submodules",
         *arguments,
-        env=program.network(),
+        env=program.network_variables(),
     )
 
 
@@ -104,18 +104,18 @@ def fetch(
     # Half of the free space: git writes a received pack before it can judge it.
     free = shutil.disk_usage(command.cwd).free
     allowance = Allowance(command.cwd, min(LARGEST, free // 2), idle=LONGEST_PAUSE)
-    with program.input_of(lines) as given:
-        _run(command, allowance, listener, given)
+    with program.lines_as_input(lines) as given:
+        _run_transfer(command, allowance, listener, given)
 
 
 def list_refs(repository: GitRepository, *arguments: str) -> str:
     """Return which names a server has. Raises as `fetch`."""
-    command = repository.command("ls-remote", *arguments, env=program.network())
+    command = repository.command("ls-remote", *arguments, env=program.network_variables())
     allowance = Allowance(repository.path, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER)
-    return _run(command, allowance)
+    return _run_transfer(command, allowance)
 
 
-def _run(
+def _run_transfer(
     command: Command,
     allowance: Allowance,
     listener: Listener | None = None,
@@ -123,13 +123,13 @@ def _run(
 ) -> str:
     def read_lines(lines: Iterable[str]) -> list[str]:
         if listener:
-            return _progress(lines, listener)
+            return _read_progress(lines, listener)
         return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
     try:
         ended = supervised.run(command, allowance, read_lines, given)
     except OSError as fault:
-        raise program.unusable(fault) from fault
+        raise program.start_error(fault) from fault
     if ended.excess:
         # The room of a pack that will never be complete.
         for path in allowance.place.glob("objects/pack/tmp_*"):
@@ -138,7 +138,7 @@ def _run(
     return ended.printed.decode("utf-8", "surrogateescape")
 
 
-def _progress(lines: Iterable[str], listener: Listener) -> list[str]:
+def _read_progress(lines: Iterable[str], listener: Listener) -> list[str]:
     """Read git's progress as it comes; return what else git said."""
     with program.gitpython():
         import git

@@ -44,7 +44,7 @@ class WorkTree(GitRepository):
         """Say whether the tree and its repository are there."""
         return (self.place / ".git").is_file() and (self.path / "index").is_file()
 
-    def preparation(self, commit: str) -> tuple[Command, ...]:
+    def preparing_commands(self, commit: str) -> tuple[Command, ...]:
         """Return the commands that put a commit into the index of a tree without files."""
         return (
             self.command("init", "--quiet"),
@@ -63,7 +63,7 @@ class WorkTree(GitRepository):
         # The mirror has no parents of the commit; git must not look for them.
         files.write(self.path / "shallow", f"{commit}\n")
         files.write(self.path / "info/attributes", PLAIN)
-        for each in self.preparation(commit):
+        for each in self.preparing_commands(commit):
             program.run(each)
         if exclude:
             # Written so that git's patterns mean each path literally.
@@ -121,7 +121,7 @@ class WorkTree(GitRepository):
         """Return the id of what the index holds."""
         return self.run("write-tree", "--missing-ok").strip()
 
-    def checking_out(self, content: str) -> Command:
+    def check_out_command(self, content: str) -> Command:
         """Return the command that writes the files of a content."""
         return self.command("read-tree", "--reset", "-u", content)
 
@@ -131,10 +131,10 @@ class WorkTree(GitRepository):
         Raises SupplyError if git's objects are damaged, ToolError if the disk changed a file.
         """
         files.write(self.place / ".git", f"gitdir: {self.path}\n")
-        program.run(self.checking_out(content))
+        program.run(self.check_out_command(content))
         self.verify_objects(content)
         self.verify_files(content)
-        if wrong := self.changed():
+        if wrong := self.changed_files():
             raise ToolError(
                 f"{wrong[0]} was not checked out as it is in the commit",
                 remedy="Set build_out to a disk that tells upper from lower case, and has links.",
@@ -156,7 +156,7 @@ class WorkTree(GitRepository):
                     sound = mode not in REGULAR or id_of("blob", files.content(file)) == blob
                 if not sound:
                     wrong.append(f"{blob} ({path})")
-        self.refuse(wrong)
+        self.refuse_damaged(wrong)
 
     def bring_to(self, prepared: "WorkTree", content: str, exclude: Collection[str]) -> None:
         """Bring the files to a content that the repository of a scratch tree holds.
@@ -168,13 +168,13 @@ class WorkTree(GitRepository):
         nothing. `prepared` stays as it is.
         """
         if self.exists() and all(
-            _bytes_of(self.path / name) == _bytes_of(prepared.path / name) for name in SAME
+            _blob_content(self.path / name) == _blob_content(prepared.path / name) for name in SAME
         ):
             # A git that was killed left a lock or a damaged index, or an object of the tree's own
             # is damaged: start from nothing.
             with suppress(TfwrightError):
                 # git would not write a file either that its index says to skip.
-                if not self.unwatched(exclude) and self._is_updated(prepared, content):
+                if not self.unwatched_files(exclude) and self._update_files(prepared, content):
                     return
         self._begin()
         shutil.copytree(prepared.path, self.path)
@@ -182,7 +182,7 @@ class WorkTree(GitRepository):
         self.run("config", "core.worktree", str(self.place))
         self.check_out(content)
 
-    def _is_updated(self, prepared: "WorkTree", content: str) -> bool:
+    def _update_files(self, prepared: "WorkTree", content: str) -> bool:
         """Write the files that differ; return whether the tree is exactly the content then."""
         # The few objects that patches made.
         for source in (prepared.path / "objects").glob("??/*"):
@@ -192,40 +192,40 @@ class WorkTree(GitRepository):
                 shutil.copyfile(source, target)
         # What was edited, deleted or added since the last checkout goes first: git would leave it
         # alone in every file that is the same in both contents.
-        touched = self.changed()
+        touched = self.changed_files()
         before = self.content()
         self.restore()
-        program.run(self.checking_out(content))
+        program.run(self.check_out_command(content))
         self.verify_objects(content)
         self.verify_files(content, {*touched, *self.changes(before, content)})
-        return not self.changed()
+        return not self.changed_files()
 
-    def changed(self) -> list[str]:
+    def changed_files(self) -> list[str]:
         """Return the tracked files that changed since they were checked out.
 
         Only touched ones are read.
         """
         return self.fields("diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules")
 
-    def staged(self, content: str) -> list[str]:
+    def staged_files(self, content: str) -> list[str]:
         """Return the files of which the index has another state than the content.
 
-        As after ``git add`` or ``git commit`` in it, which hide a change from `changed`.
+        As after ``git add`` or ``git commit`` in it, which hide a change from `changed_files`.
         """
         return self.fields("diff-index", "--cached", "--name-only", "-z", "--no-renames", content)
 
-    def unwatched(self, exclude: Collection[str]) -> list[str]:
+    def unwatched_files(self, exclude: Collection[str]) -> list[str]:
         """Return the files at which git does not look, except those that are left out.
 
         ``git update-index --assume-unchanged`` and ``--skip-worktree`` hide a change from
-        `changed`.
+        `changed_files`.
         """
         # "H path": a small letter for the first flag, S for the second.
         listed = self.fields("ls-files", "-v", "-z")
         flagged = (line[2:] for line in listed if not line.startswith("H"))
         return [path for path in flagged if not is_excluded(path, exclude)]
 
-    def strangers(self) -> list[str]:
+    def foreign_files(self) -> list[str]:
         """Return the files that are not of the commit, or not as there; without Bazel's links."""
         options = ("--others", "--modified", "-z", "--exclude=/bazel-*")
         return sorted(set(self.fields("ls-files", *options)))
@@ -240,7 +240,7 @@ class WorkTree(GitRepository):
         self.run("checkout", "--force", "--", ".")
         self.run("clean", "--quiet", "-ffdx", "--exclude=/bazel-*")
 
-    def ignored(self, but: Collection[str]) -> tuple[str, ...]:
+    def ignored_files(self, but: Collection[str]) -> tuple[str, ...]:
         """Return the new files that the tree's .gitignore names, except Bazel's links."""
         listed = self.fields("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
         links = (name for name in listed if name.startswith("bazel-"))
@@ -276,5 +276,5 @@ class WorkTree(GitRepository):
         return re.sub(r"(?m)^index [0-9a-f]+\.\.[0-9a-f]+(?: \d+)?\n", "", diff)
 
 
-def _bytes_of(path: Path) -> bytes:
+def _blob_content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""

@@ -82,19 +82,19 @@ class RequestError(Exception):
 
         if isinstance(fault, RequestError):
             return fault
-        chain = list(_chain(fault))
+        chain = list(_causes(fault))
 
-        def among(*kinds: type[BaseException]) -> bool:
+        def has_cause(*kinds: type[BaseException]) -> bool:
             return any(isinstance(cause, kinds) for cause in chain)
 
         cause = re.sub(r"^\[Errno -?\d+\] ", "", str(chain[-1])) or type(chain[-1]).__name__
         why = printable(cause, LONGEST_SHOWN)
-        if among(ssl.SSLCertVerificationError):
+        if has_cause(ssl.SSLCertVerificationError):
             return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         if "407" in why:
             said = "the proxy wants another user name and password in its address (407)"
             return cls(FaultKind.REFUSED, said)
-        if among(
+        if has_cause(
             lower.NewConnectionError,
             lower.ConnectTimeoutError,
             requests.exceptions.ProxyError,
@@ -105,7 +105,7 @@ class RequestError(Exception):
                 for cause in chain
             )
             kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
-            host = "its proxy" if among(requests.exceptions.ProxyError) else "the host"
+            host = "its proxy" if has_cause(requests.exceptions.ProxyError) else "the host"
             late = isinstance(fault, requests.Timeout)
             said = "did not answer in time" if late else "cannot be reached"
             return cls(kind, f"{host} {said}: {why}")
@@ -123,7 +123,7 @@ class RequestError(Exception):
         return cls(FaultKind.REFUSED, why)
 
 
-def _chain(fault: BaseException) -> Iterator[BaseException]:
+def _causes(fault: BaseException) -> Iterator[BaseException]:
     """Yield a fault and what caused it; the innermost cause is the most precise."""
     cause: BaseException | None = fault
     while cause:
@@ -158,7 +158,7 @@ def get(
         # requests.
         location = response.headers["Location"].encode("latin-1").decode("utf-8")
         url = urljoin(response.url, location)
-        if not on_the_web(url):
+        if not is_web_url(url):
             shown = printable(url, LONGEST_SHOWN)
             raise RequestError(
                 FaultKind.REFUSED, f"it redirects to {shown}, which is not http or https"
@@ -166,17 +166,17 @@ def get(
     raise RequestError(FaultKind.REFUSED, f"the server redirects more than {MOST_REDIRECTS} times")
 
 
-def on_the_web(url: str) -> bool:
+def is_web_url(url: str) -> bool:
     """Tell whether an address is one of http or https; others have no server that we ask."""
     return url.partition(":")[0].lower() in {"http", "https"}
 
 
-def status(response: "requests.Response") -> str:
+def status_text(response: "requests.Response") -> str:
     """Return status and reason phrase, safe to show: ``404 Not Found``."""
     return f"{response.status_code} {printable(response.reason or '', 80)}".rstrip()
 
 
-def number(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """Return the number in a header; None for anything that is not a plausible size or time."""
     # Python refuses to read numbers of more than 4,300 digits.
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
@@ -184,7 +184,7 @@ def number(text: str) -> int | None:
 
 def content_length(response: "requests.Response") -> int | None:
     """Return how many bytes the server announces, as far as it does."""
-    return number(response.headers.get("Content-Length", ""))
+    return parse_number(response.headers.get("Content-Length", ""))
 
 
 def retry_after(response: "requests.Response") -> float:
@@ -195,7 +195,7 @@ def retry_after(response: "requests.Response") -> float:
     text = response.headers.get("Retry-After", "").strip()
     if re.fullmatch(r"[0-9]+", text):
         # Too many digits to be read mean: never.
-        seconds = number(text)
+        seconds = parse_number(text)
         return float("inf") if seconds is None else float(seconds)
     try:
         return float(Retry().parse_retry_after(text)) if text else 0.0
@@ -229,7 +229,7 @@ def ask(url: str, timeout: tuple[float, float] = TIMEOUT) -> Availability:
             with answer:
                 size = content_length(answer) if answer.ok else None
                 there = None if answer.status_code in TRANSIENT else answer.ok
-                return Availability(there, status(answer), size)
+                return Availability(there, status_text(answer), size)
     except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
         return Availability(there=None, why=str(RequestError.of(fault)))
 
@@ -255,13 +255,13 @@ def _read_document(url: str, limit: int) -> bytes:
     from tfwright.tools.http import connections
 
     # file:// would read this host's own files.
-    if not on_the_web(url):
+    if not is_web_url(url):
         raise RequestError(FaultKind.REFUSED, "only http:// and https:// addresses are read")
     content = bytearray()
     deadline = time.monotonic() + LONGEST_SECONDS
     with connections.session() as session, get(session, url) as answer:
         if not answer.ok:
-            raise RequestError(FaultKind.REFUSED, f"the server answered {status(answer)}")
+            raise RequestError(FaultKind.REFUSED, f"the server answered {status_text(answer)}")
         # read1 and not read, which would wait for all of a piece, however slowly it comes.
         while piece := answer.raw.read1(PIECE, decode_content=False):
             content += piece

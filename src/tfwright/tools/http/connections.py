@@ -113,7 +113,7 @@ class _Session(requests.Session):
         return None
 
 
-def pool(**options: Any) -> PoolManager:  # noqa: ANN401 as given
+def connection_pool(**options: Any) -> PoolManager:  # noqa: ANN401 as given
     """Return a pool of connections for a caller that needs nothing of requests."""
     return _with_deadline(PoolManager(**options))
 

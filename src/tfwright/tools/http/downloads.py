@@ -159,13 +159,13 @@ class _Answer:
                 piece = self._raw.read1(PIECE, decode_content=False)
             except Exception as fault:
                 # A cut surfaces as one of many exceptions of ssl, http.client and urllib3.
-                raise self._slow() or RequestError.of(fault) from fault
+                raise self._slow_error() or RequestError.of(fault) from fault
             self._received += len(piece)
             yield piece
-        if slow := self._slow():
+        if slow := self._slow_error():
             raise slow
 
-    def _slow(self) -> RequestError | None:
+    def _slow_error(self) -> RequestError | None:
         if not self._too_slow:
             return None
         return RequestError(
@@ -280,18 +280,18 @@ class _Run:
         """Bring files as long as there are any; an error that concerns all of them ends the run."""
         try:
             for transfer in self.waiting:
-                transfer.outcome = self._brought(transfer)
+                transfer.outcome = self._transfer_file(transfer)
                 if all(each.outcome for each in self.transfers):
                     self.over.set()
         # It is raised again in the thread that waits for the outcomes.
         except BaseException as fault:  # noqa: BLE001
             self._stop(fault)
 
-    def _brought(self, transfer: _Transfer) -> DownloadOutcome:
+    def _transfer_file(self, transfer: _Transfer) -> DownloadOutcome:
         """Ask one url after the other until the file is in its place."""
         wanted, failures = transfer.wanted, list[Failure]()
         try:
-            partial = self._opened(transfer)
+            partial = self._open_partial(transfer)
         except FileExistsError:
             return DownloadOutcome(wanted, obtained=True, url=None, failures=())
         urls, deferred = list(wanted.urls), set[str]()
@@ -316,7 +316,7 @@ class _Run:
                     return DownloadOutcome(wanted, obtained=True, url=url, failures=tuple(failures))
         return DownloadOutcome(wanted, obtained=False, url=None, failures=tuple(failures))
 
-    def _opened(self, transfer: _Transfer) -> Partial:
+    def _open_partial(self, transfer: _Transfer) -> Partial:
         """Open what has arrived of a file, once no other process brings it.
 
         Raises FileExistsError if another one has brought it.
@@ -379,7 +379,7 @@ class _Run:
                     final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
                     # A server that announces more than it has ends every answer with a cut, also
                     # the complete one, and another one does not hang up.
-                    if not final and partial.whole():
+                    if not final and partial.is_complete():
                         return None
                     if fault.kind in {FaultKind.OVERSIZE, FaultKind.RESTART}:
                         partial.restart()
@@ -400,7 +400,7 @@ class _Run:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
         start = transfer.arrived = partial.size
-        space = start + partial.free()
+        space = start + partial.free_space()
         headers = client.PLAIN | ({"Range": f"bytes={start}-"} if start else {})
         try:
             response = client.get(self.session, url, headers)
@@ -409,15 +409,15 @@ class _Run:
             # UnicodeError, …
             raise RequestError.of(fault) from fault
         with response:
-            begun, total = _accepted(response, start)
-            largest = _largest(wanted, total, space)
+            begun, total = _file_span(response, start)
+            largest = _size_limit(wanted, total, space)
             transfer.announced = total
             if not begun:
                 partial.restart()
-            with self._watched(_Answer(response.raw, transfer.end)) as answer:
+            with self._watching(_Answer(response.raw, transfer.end)) as answer:
                 for piece in answer.pieces():
                     # However many files of unknown size come at once, room is left for the others.
-                    crowded = wanted.size is None and partial.free() < space // 4
+                    crowded = wanted.size is None and partial.free_space() < space // 4
                     if crowded or partial.size + len(piece) > largest:
                         raise RequestError(
                             FaultKind.OVERSIZE,
@@ -430,7 +430,7 @@ class _Run:
         _verify(wanted, partial, begun, total)
 
     @contextmanager
-    def _watched(self, answer: _Answer) -> Iterator[_Answer]:
+    def _watching(self, answer: _Answer) -> Iterator[_Answer]:
         """Let the main thread cut an answer while it is read."""
         with self.lock:
             if self.fault:
@@ -450,12 +450,12 @@ def _host_of(url: str) -> str:
     return ""
 
 
-def _accepted(response: "requests.Response", start: int) -> tuple[int, int | None]:
+def _file_span(response: "requests.Response", start: int) -> tuple[int, int | None]:
     """Return where the bytes begin and how large the file is, as far as the server states it.
 
     Raises RequestError if the answer does not hold the file.
     """
-    why = f"the server answered {client.status(response)}"
+    why = f"the server answered {client.status_text(response)}"
     code = response.status_code
     if code in client.TRANSIENT:
         raise RequestError(FaultKind.BROKEN, why, client.retry_after(response))
@@ -464,7 +464,7 @@ def _accepted(response: "requests.Response", start: int) -> tuple[int, int | Non
         response.headers.get("Content-Range", ""),
     )
     if code == PARTIAL_CONTENT and span and int(span[1]) == start:
-        return start, client.number(span[2])
+        return start, client.parse_number(span[2])
     if start and code in {PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE}:
         raise RequestError(FaultKind.RESTART, why)
     if code != OK:
@@ -472,7 +472,7 @@ def _accepted(response: "requests.Response", start: int) -> tuple[int, int | Non
     return 0, client.content_length(response)
 
 
-def _largest(wanted: WantedFile, announced: int | None, space: int) -> int:
+def _size_limit(wanted: WantedFile, announced: int | None, space: int) -> int:
     """Return how many bytes a file may have, where a server announces so many.
 
     `space` is what the disk has for it. Raises RequestError for an announcement that cannot be, or
@@ -496,7 +496,7 @@ def _largest(wanted: WantedFile, announced: int | None, space: int) -> int:
 
 def _verify(wanted: WantedFile, partial: Partial, begun: int, total: int | None) -> None:
     """Raise RequestError for a file that did not end as it should; wrong bytes are thrown away."""
-    if partial.whole():
+    if partial.is_complete():
         return
     expected = total if wanted.size is None else wanted.size
     if expected is not None and partial.size < expected:

@@ -36,7 +36,7 @@ class Partial:
         self.size = 0
         self._final, self._known = final, sha256
         self._path = final.with_name("partial")
-        self._stream = _locked(self._path)
+        self._stream = _open_locked(self._path)
         self._digest = hashlib.sha256()
         while piece := self._stream.read(PIECE):
             self._digest.update(piece)
@@ -45,7 +45,7 @@ class Partial:
         there = final.exists()
         if there or not sha256:
             self.restart()
-        elif self.whole():
+        elif self.is_complete():
             # The earlier writer was killed between the last byte and the file's name.
             self.keep()
             there = True
@@ -76,7 +76,7 @@ class Partial:
         self._digest = hashlib.sha256()
         self.size = self._flushed = 0
 
-    def free(self) -> int:
+    def free_space(self) -> int:
         """Return how many bytes the disk has left."""
         return shutil.disk_usage(self._path.parent).free
 
@@ -84,7 +84,7 @@ class Partial:
         """Return the digest of what is there, as lower-case hex."""
         return self._digest.hexdigest()
 
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Tell whether everything is there, as far as a known digest can tell."""
         return bool(self._known) and self.sha256() == self._known
 
@@ -93,7 +93,7 @@ class Partial:
 
         Raises HostError if the disk is full, ValueError if the digest is not the known one.
         """
-        if self._known and not self.whole():
+        if self._known and not self.is_complete():
             raise ValueError(f"{self._path} does not have the digest {self._known}")
         with disk.as_host_error(self._path):
             os.fchmod(self._stream.fileno(), 0o444)
@@ -107,7 +107,7 @@ class Partial:
         self._stream.close()
 
 
-def _locked(path: Path) -> BinaryIO:
+def _open_locked(path: Path) -> BinaryIO:
     """Open a partial file, which is made if there is none, for this writer only.
 
     The kernel drops the lock when the process ends, however it ends.

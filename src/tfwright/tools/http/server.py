@@ -95,7 +95,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except ValueError:
             self._refuse(HTTPStatus.BAD_REQUEST)
             return
-        path = _inside(self.folder, unquote(asked))
+        path = _path_below(self.folder, unquote(asked))
         if path is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
@@ -127,16 +127,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # A rebuilt page of the same length still gets another tag.
         tag = f'"{state.st_mtime_ns:x}-{size:x}"'
         changed = email.utils.format_datetime(filesystem.utc(state.st_mtime), usegmt=True)
-        headers = self._about(page) | {"ETag": tag, "Last-Modified": changed}
-        status = condition(self.headers, tag, changed)
+        headers = self._file_headers(page) | {"ETag": tag, "Last-Modified": changed}
+        status = conditional_status(self.headers, tag, changed)
         if status != HTTPStatus.OK:
             self._respond(status, headers)
             return
         # If the file changed since the client began, it needs the whole new one.
         same = self.headers.get("If-Range", tag) in {tag, changed} and self.command == "GET"
-        wanted = byte_range(self.headers.get("Range", "") if same else "", size)
+        wanted = parse_range(self.headers.get("Range", "") if same else "", size)
         if wanted is None:
-            headers = self._about(page) | {"Content-Range": f"bytes */{size}"}
+            headers = self._file_headers(page) | {"Content-Range": f"bytes */{size}"}
             self._respond(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
             return
         headers |= {"Content-Length": str(wanted.length), "Accept-Ranges": "bytes"}
@@ -151,7 +151,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
                 self.wfile.writelines(files.chunks(stream.read, wanted.length))
 
-    def _about(self, page: Path) -> dict[str, str]:
+    def _file_headers(self, page: Path) -> dict[str, str]:
         """Return the headers of a file, whatever is sent of it."""
         packaged = self.path.startswith("/packages/")
         guessed, packed = mimetypes.guess_type(page.name)
@@ -216,7 +216,7 @@ def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTP
         yield server
 
 
-def condition(asked: Message, tag: str, changed: str) -> HTTPStatus:
+def conditional_status(asked: Message, tag: str, changed: str) -> HTTPStatus:
     """Return the status that a request's conditions want, by RFC 9110, 13.2.2.
 
     A tag counts before a date, and a weak tag names no bytes.
@@ -236,7 +236,7 @@ def condition(asked: Message, tag: str, changed: str) -> HTTPStatus:
     return HTTPStatus.NOT_MODIFIED if known else HTTPStatus.OK
 
 
-def byte_range(asked: str, size: int) -> ByteRange | None:
+def parse_range(asked: str, size: int) -> ByteRange | None:
     """Read a Range header: all of the file for none, or for one that is not understood.
 
     Several ranges at once are answered with the whole file, as RFC 9110 allows. None means that
@@ -258,7 +258,7 @@ def byte_range(asked: str, size: int) -> ByteRange | None:
     return ByteRange(start, last - start + 1) if start <= last else None
 
 
-def _inside(folder: Path, asked: str) -> Path | None:
+def _path_below(folder: Path, asked: str) -> Path | None:
     """Return the path below the folder that a URL names; None for any other."""
     parts = [part for part in asked.split("/") if part]
     # Hidden files are the catalog and unfinished pages.

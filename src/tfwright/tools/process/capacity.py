@@ -10,7 +10,7 @@ from pathlib import Path
 GIB = 1 << 30
 
 
-def cores(root: Path = Path("/")) -> int:
+def usable_cores(root: Path = Path("/")) -> int:
     """Return how many processors this process may use; a part of one counts as one."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
@@ -28,31 +28,31 @@ def cores(root: Path = Path("/")) -> int:
     return allowed
 
 
-def memory(root: Path = Path("/")) -> int:
+def available_memory(root: Path = Path("/")) -> int:
     """Return the bytes of memory that programs can still take; `root` holds /proc and /sys."""
     # Inside a container /proc/meminfo still describes the whole machine.
     left = (max(0, limit - used) for limit, used in _limits(root))
-    return min([_meminfo(root, "MemAvailable"), *left])
+    return min([_read_meminfo(root, "MemAvailable"), *left])
 
 
-def total(root: Path = Path("/")) -> int:
+def total_memory(root: Path = Path("/")) -> int:
     """Return the bytes of memory that there are, taken or not."""
-    return min([_meminfo(root, "MemTotal"), *(limit for limit, _ in _limits(root))])
+    return min([_read_meminfo(root, "MemTotal"), *(limit for limit, _ in _limits(root))])
 
 
-def kills(root: Path = Path("/")) -> int:
+def oom_kills(root: Path = Path("/")) -> int:
     """Return how many programs of our control group the kernel has killed for want of memory.
 
     0 where it does not count.
     """
     for kind, folder in _folders(root):
-        count = _number(folder / kind.events, "oom_kill")
+        count = _read_number(folder / kind.events, "oom_kill")
         if count is not None:
             return count
     return 0
 
 
-def pressure(root: Path = Path("/")) -> float:
+def memory_pressure(root: Path = Path("/")) -> float:
     """Return for how many percent of the last ten seconds everything waited for memory.
 
     0 where the kernel does not say.
@@ -107,8 +107,8 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
         limit = _read(folder / kind.limit).strip()
         if limit.isdigit():  # "max" is none
             # The kernel counts the page cache as used, but drops it before it refuses memory.
-            charged = _number(folder / kind.used) or 0
-            cached = _number(folder / "memory.stat", kind.cache) or 0
+            charged = _read_number(folder / kind.used) or 0
+            cached = _read_number(folder / "memory.stat", kind.cache) or 0
             yield int(limit), charged - cached
 
 
@@ -128,15 +128,15 @@ def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
                 yield kind, folder
 
 
-def _meminfo(root: Path, name: str) -> int:
+def _read_meminfo(root: Path, name: str) -> int:
     """Return a figure of the kernel's; where it has none (macOS), the size of the whole memory."""
-    kilobytes = _number(root / "proc/meminfo", f"{name}:")
+    kilobytes = _read_number(root / "proc/meminfo", f"{name}:")
     if kilobytes is None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return kilobytes * 1024
 
 
-def _number(path: Path, name: str = "") -> int | None:
+def _read_number(path: Path, name: str = "") -> int | None:
     """Return the number after a name, or the only one, in a file of the kernel's; None without."""
     found = re.search(rf"^{name}\s*(\d+)", _read(path), re.MULTILINE)
     return int(found[1]) if found else None

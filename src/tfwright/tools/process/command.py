@@ -68,7 +68,7 @@ def clean_environment(
     }
 
 
-def of_caller(names: Iterable[str]) -> dict[str, str]:
+def caller_variables(names: Iterable[str]) -> dict[str, str]:
     """Return those of the caller's variables that are set."""
     return {name: os.environ[name] for name in names if name in os.environ}
 

@@ -67,7 +67,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
     texts: list[str] = []
     # TensorFlow's configure runs 'bazel version' before its first question.
     patience = timeout * FIRST_PATIENCE
-    with _talking(command, log) as child:
+    with _open_dialogue(command, log) as child:
         while True:
             listener = _Listener(child, respondent, patience)
             try:
@@ -84,7 +84,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
             texts.append(listener.text())
             if not asks:
                 break
-            # What is raised here passes through `_talking`, which ends the program.
+            # What is raised here passes through `_open_dialogue`, which ends the program.
             answer = respondent.answer(listener.text())
             if (size := len(answer.encode())) > LONGEST_ANSWER:
                 raise RecipeError(
@@ -177,7 +177,7 @@ class _Listener:
 
 
 @contextmanager
-def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
+def _open_dialogue(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
     """Start a program on a pty; whatever happens, nothing of it is left running."""
     log.parent.mkdir(parents=True, exist_ok=True)
     name = Path(command.argv[0]).name

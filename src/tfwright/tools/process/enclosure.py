@@ -24,7 +24,7 @@ REFUSED, NOT_RUN = 125, 127
 def main(arguments: list[str]) -> None:
     """Enter a network, and become a program."""
     try:
-        leave()
+        enter_new_network()
         raise_loopback()
     except OSError as fault:
         sys.stderr.write(f"{fault.strerror}\n")
@@ -36,14 +36,14 @@ def main(arguments: list[str]) -> None:
         sys.exit(NOT_RUN)
 
 
-def leave() -> None:
+def enter_new_network() -> None:
     """Go into a new network."""
     # A user without that right may still do it in a user namespace, and keeps the same user id.
     try:
-        call("unshare", NEW_NETWORK)
+        call_libc("unshare", NEW_NETWORK)
     except PermissionError:
         user, group = os.getuid(), os.getgid()
-        call("unshare", NEW_USER | NEW_NETWORK)
+        call_libc("unshare", NEW_USER | NEW_NETWORK)
         # Since Linux 3.19 the kernel refuses gid_map until setgroups is denied.
         own = Path("/proc/self")
         (own / "setgroups").write_text("deny", "ascii")
@@ -58,7 +58,7 @@ def raise_loopback() -> None:
         fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
 
 
-def call(name: str, *arguments: int) -> int:
+def call_libc(name: str, *arguments: int) -> int:
     """Call the C library, with what C takes for unsigned long; raise OSError as Python does."""
     library = ctypes.CDLL(None, use_errno=True)
     result = int(getattr(library, name)(*map(ctypes.c_ulong, arguments)))

@@ -66,7 +66,7 @@ def locked(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) 
         _acquire(stream, path, wait=wait, remedy=remedy)
         # On a full disk the lock holds all the same; only its description is missing.
         with suppress(OSError):
-            _describe(stream, doing)
+            _write_holder(stream, doing)
         HELD.append(stream.fileno())
         try:
             yield
@@ -88,7 +88,7 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _describe(stream: IO[bytes], doing: str) -> None:
+def _write_holder(stream: IO[bytes], doing: str) -> None:
     """Write down who holds the lock, for the message to whoever has to wait."""
     os.ftruncate(stream.fileno(), 0)
     holder = LockHolder(

@@ -39,7 +39,7 @@ class Gauge:
         """Seconds of processor time of the server and of the programs of its actions that ended."""
         return sum(spent - self._before.get(server, 0.0) for server, spent in self._spent.items())
 
-    def begin(self, server: int | None) -> None:
+    def start(self, server: int | None) -> None:
         """Note what a server has taken before."""
         if server is not None:
             # A server that was there before has worked for other builds too.
@@ -48,7 +48,7 @@ class Gauge:
     def look(self, server: int | None) -> None:
         """Look once at what the process `server` runs."""
         # The kernel averages over ten seconds, so a look each second misses no peak.
-        self.pressure = max(self.pressure, capacity.pressure())
+        self.pressure = max(self.pressure, capacity.memory_pressure())
         if server is not None:
             self.action = max([self.action, *action_peaks(server)])
             self.holds = memory_in_use(server)
@@ -82,7 +82,7 @@ def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
     `server` is called before each look: Bazel may start another one during a build.
     """
     gauge = Gauge()
-    gauge.begin(server())
+    gauge.start(server())
     with polling(lambda: gauge.look(server()), SECONDS):
         yield gauge
 
@@ -104,7 +104,7 @@ def action_peaks(server: int) -> list[int]:
             continue
         if parent == server or parent in action:
             first = action[process.pid] = action.get(parent, process.pid)
-            totals[first] = totals.get(first, 0) + _peak(process)
+            totals[first] = totals.get(first, 0) + _peak_memory_of(process)
     return list(totals.values())
 
 
@@ -113,7 +113,7 @@ def memory_in_use(server: int) -> int:
 
     What they share counts for each.
     """
-    return sum(_resident(process) for process in _process_tree(server))
+    return sum(_memory_of(process) for process in _process_tree(server))
 
 
 def cpu_seconds(server: int) -> float:
@@ -144,7 +144,7 @@ def _process_tree(server: int) -> "list[psutil.Process]":
         return []
 
 
-def _resident(process: "psutil.Process") -> int:
+def _memory_of(process: "psutil.Process") -> int:
     """Return the bytes that a process has in memory; 0 for one that has ended."""
     import psutil
 
@@ -154,7 +154,7 @@ def _resident(process: "psutil.Process") -> int:
         return 0
 
 
-def _peak(process: "psutil.Process") -> int:
+def _peak_memory_of(process: "psutil.Process") -> int:
     """Return the most bytes that a process has held in memory.
 
     Where the kernel keeps no record of that (macOS), it is what the process holds now.
@@ -162,7 +162,7 @@ def _peak(process: "psutil.Process") -> int:
     try:
         text = (_PROCESSES / str(process.pid) / "status").read_text("utf-8", "replace")
     except OSError:
-        return _resident(process)
+        return _memory_of(process)
     # The "high water mark" of resident memory; a zombie's status has no such line.
     found = re.search(r"^VmHWM:\s+(\d+) kB", text, re.MULTILINE)
     return int(found[1]) * 1024 if found else 0

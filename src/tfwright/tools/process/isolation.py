@@ -45,7 +45,7 @@ def host_command(command: Command, *, terminal: bool = False) -> Command:
     if _CLOSED and command.argv[: len(_ENTER)] != _ENTER:
         # A program that is not there fails by itself, which is clearer than through the enclosure.
         found = shutil.which(command.argv[0], path=command.env.get("PATH"))
-        command = enclosed(command) if found else command
+        command = in_own_network(command) if found else command
     inside = open_container()
     # git and the vault stay on the host: an image need not have them, nor see their files.
     if inside is None or command.here:
@@ -53,13 +53,13 @@ def host_command(command: Command, *, terminal: bool = False) -> Command:
     return inside.command(command, terminal=terminal)
 
 
-def enclosed(command: Command) -> Command:
+def in_own_network(command: Command) -> Command:
     """Return a command in its own network, which has only loopback; its children inherit it."""
     return replace(command, argv=(*_ENTER, *command.argv))
 
 
 @cache
-def obstacle() -> str | None:
+def isolation_obstacle() -> str | None:
     """Say why this system lets no program run without a network; None if it does. Tried once."""
     if platform.system() != "Linux":
         return f"{platform.system()} has no network namespaces"
@@ -79,13 +79,13 @@ def fixed_addresses() -> Iterator[None]:
     Raises OSError where the system does not allow it.
     """
     # Python has no call for it.
-    before = enclosure.call("personality", _ASK)
+    before = enclosure.call_libc("personality", _ASK)
     # Children inherit it, and it takes effect at exec: this process keeps its addresses.
-    enclosure.call("personality", before | _NO_RANDOMISATION)
+    enclosure.call_libc("personality", before | _NO_RANDOMISATION)
     try:
         yield
     finally:
-        enclosure.call("personality", before)
+        enclosure.call_libc("personality", before)
 
 
 def address_obstacle() -> str | None:

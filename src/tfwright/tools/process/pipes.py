@@ -60,7 +60,7 @@ def collect(
     return Collected(process.returncode, bytes(printed[:most]), complaint, excess)
 
 
-def feed(
+def run_with_input(
     argv: Sequence[str], text: str, seconds: float = FEED_SECONDS, cwd: Path = Path("/")
 ) -> None:
     """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
@@ -73,13 +73,13 @@ def feed(
         with child_process(command, subprocess.DEVNULL, pipe, pipe) as process:
             _, complaint = process.communicate(text.encode(), timeout=seconds)
     except (OSError, subprocess.TimeoutExpired) as fault:
-        raise _not_taken(argv, type(fault).__name__, ()) from fault
+        raise _hook_error(argv, type(fault).__name__, ()) from fault
     if process.returncode:
         lines = complaint.decode("utf-8", "replace").splitlines()[-5:]
-        raise _not_taken(argv, f"exit status {process.returncode}", lines)
+        raise _hook_error(argv, f"exit status {process.returncode}", lines)
 
 
-def _not_taken(argv: Sequence[str], why: str, lines: Sequence[str]) -> ToolError:
+def _hook_error(argv: Sequence[str], why: str, lines: Sequence[str]) -> ToolError:
     return ToolError(
         f"{Path(argv[0]).name} did not take the notice: {why}",
         remedy="The notice is kept and sent again in the next night.",

@@ -106,7 +106,7 @@ def running(command: Command, *, remedy: str) -> "Iterator[pexpect.spawn[str]]":
         child.kill(signal.SIGINT)
         deadline = time.monotonic() + CANCEL_SECONDS
         # Read what it still writes: a program that cannot write does not end.
-        for _ in output(child, patience=CANCEL_SECONDS):
+        for _ in read_output(child, patience=CANCEL_SECONDS):
             if time.monotonic() > deadline:
                 break
         raise
@@ -114,7 +114,7 @@ def running(command: Command, *, remedy: str) -> "Iterator[pexpect.spawn[str]]":
         child.close(force=True)
 
 
-def output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:
+def read_output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:
     """Yield a program's output until it closes its terminal or is silent for `patience` seconds."""
     import pexpect
 
@@ -123,7 +123,7 @@ def output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterat
             yield child.read_nonblocking(CHUNK, patience)
 
 
-def status(child: "pexpect.spawn[str]") -> int:
+def exit_status(child: "pexpect.spawn[str]") -> int:
     """Return the exit status of a program that has closed its terminal, and so is about to end."""
     child.wait()
     return -child.signalstatus if child.signalstatus else child.exitstatus or 0

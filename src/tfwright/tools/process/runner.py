@@ -52,7 +52,7 @@ def run(
                 raise
     status = attempt(command, log, remedy=remedy, timeout=timeout)
     if status != 0:
-        raise failure(command, status, log, remedy=remedy)
+        raise exit_error(command, status, log, remedy=remedy)
     return log.read_text("utf-8", "replace")
 
 
@@ -192,7 +192,7 @@ def terminate(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolError | HostError:
+def exit_error(command: Command, status: int, log: Path, *, remedy: str) -> ToolError | HostError:
     """Return the error for a program that exited with `status`, with the last lines of its log."""
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
@@ -219,14 +219,14 @@ def last_line(log: Path) -> str:
     return "".join(last_lines(log, 1)) or "nothing was printed"
 
 
-def show(command: Command) -> int:
+def run_on_terminal(command: Command) -> int:
     """Run a program on the user's own terminal; return its exit status."""
     return subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
         command.argv, cwd=command.cwd, env=dict(command.env), check=False
     ).returncode
 
 
-def answer(command: Command, *, failed: bool = False) -> str:
+def short_output(command: Command, *, failed: bool = False) -> str:
     """Return what a short program prints; empty if it cannot be run, fails or hangs.
 
     With `failed`, also what one that fails prints, together with its errors. A program that hung is
@@ -262,7 +262,7 @@ def answer(command: Command, *, failed: bool = False) -> str:
     return done.stdout.decode("utf-8", "replace").strip()
 
 
-def become(command: Command) -> NoReturn:
+def replace_process(command: Command) -> NoReturn:
     """Turn this process into another program."""
     os.chdir(command.cwd)
     program = command.argv[0]

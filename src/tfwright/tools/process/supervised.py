@@ -57,8 +57,8 @@ def run(
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
             )
-            with gauge.polling(watch.look, EVERY):
-                complaint = "\n".join(read_lines(watch.shortened(lines)))
+            with gauge.polling(watch.end_if_excessive, EVERY):
+                complaint = "\n".join(read_lines(watch.split_lines(lines)))
                 process.wait()
         # The watcher looks four times a second: more than the limit may have come in between.
         output.seek(0)
@@ -78,14 +78,14 @@ class _Watch:
         self._before = self._held = trees.size(allowance.place)
         self.excess = ""
 
-    def shortened(self, lines: IO[str]) -> Iterator[str]:
+    def split_lines(self, lines: IO[str]) -> Iterator[str]:
         """Yield lines in pieces of bounded length: a server chooses what git repeats of it."""
         # A line without an end would fill the memory.
         while line := lines.readline(4096):
             self._moved = time.monotonic()
             yield line
 
-    def look(self) -> bool:
+    def end_if_excessive(self) -> bool:
         """End the program if it takes too much; return whether it did."""
         held, now, allowed = trees.size(self._allowance.place), time.monotonic(), self._allowance
         if held != self._held:

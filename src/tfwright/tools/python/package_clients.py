@@ -41,7 +41,7 @@ _UNREACHED = re.compile(
 )
 
 
-def kind_of(fault: TfwrightError) -> type[SupplyError]:
+def error_kind(fault: TfwrightError) -> type[SupplyError]:
     """Return the error that a client's failure is: SilentServerError if it reached no server."""
     unreached = any(_UNREACHED.search(line) for line in fault.evidence.lines)
     return SilentServerError if unreached else SupplyError
@@ -67,7 +67,7 @@ def pip_remedy(fault: TfwrightError, said: str, known: str = "") -> str:
     )
 
 
-def proxies() -> Mapping[str, str]:
+def proxy_variables() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
     given = getproxies_environment()
     # npm and old programs do not know the variable for all schemes.
@@ -77,14 +77,14 @@ def proxies() -> Mapping[str, str]:
     return lower | {name.upper(): value for name, value in lower.items()}
 
 
-def pip(python: Path, *arguments: str, cwd: Path) -> Command:
+def pip_command(python: Path, *arguments: str, cwd: Path) -> Command:
     """Return a run of the pip of an interpreter, as this host's configuration has it."""
     # The version check asks the index each time, and its advice would be the last line of a log.
     argv = (str(python), "-m", "pip", "--disable-pip-version-check", *arguments)
-    return Command(argv, cwd, of("pip", (python.parent,)))
+    return Command(argv, cwd, client_environment("pip", (python.parent,)))
 
 
-def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
+def client_environment(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     """Return the environment for ``npm`` or ``pip``; the directories `programs` lead its PATH."""
     # npm's variables are written in lower case, pip's in upper case.
     own = {name: value for name, value in os.environ.items() if name.lower() in _INDEX[client]}
@@ -92,4 +92,4 @@ def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     if trusted := os.environ.get("NODE_EXTRA_CA_CERTS") or os.environ.get("SSL_CERT_FILE"):
         own["NODE_EXTRA_CA_CERTS"] = trusted
     # The real home: the clients' own configuration is there, often with the index's address.
-    return clean_environment(filesystem.home(), programs, extra={**proxies(), **own})
+    return clean_environment(filesystem.home(), programs, extra={**proxy_variables(), **own})

@@ -26,36 +26,38 @@ _SDIST = re.compile(
 )
 
 
-def shelf(vault: Path) -> Path:
+def package_folder(vault: Path) -> Path:
     """Return where packages are kept, each in a directory named by its digest."""
     return vault / "packages"
 
 
-def offline(stores: Sequence[Path]) -> tuple[str, ...]:
+def offline_options(stores: Sequence[Path]) -> tuple[str, ...]:
     """Return the options that let pip see the packages of some stores and nothing else."""
-    pages = (shelf(store) / PAGE for store in stores)
+    pages = (package_folder(store) / PAGE for store in stores)
     return ("--no-index", *(f"--find-links={page}" for page in pages))
 
 
-def environment(stores: Sequence[Path]) -> dict[str, str]:
+def offline_environment(stores: Sequence[Path]) -> dict[str, str]:
     """Return the variables that do the same for a pip which someone else runs.
 
     rules_python isolates its pip from them unless a variable of its own says otherwise.
     """
-    pages = (str(shelf(store) / PAGE) for store in stores)
+    pages = (str(package_folder(store) / PAGE) for store in stores)
     found = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": " ".join(pages)}
     return {**found, "RULES_PYTHON_PIP_ISOLATED": "0"}
 
 
-def kept(vault: Path) -> list[Path]:
+def stored_files(vault: Path) -> list[Path]:
     """Return the files that are kept, sorted by digest."""
-    return sorted(path for path in shelf(vault).glob("*/*") if not path.name.startswith("."))
+    return sorted(
+        path for path in package_folder(vault).glob("*/*") if not path.name.startswith(".")
+    )
 
 
-def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
+def store_files(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
     """Move files among the kept ones, each given with its name and its verified digest."""
     for path, (name, sha256) in found.items():
-        files.move(path, shelf(vault) / sha256 / name)
+        files.move(path, package_folder(vault) / sha256 / name)
     write_page(vault)
 
 
@@ -68,39 +70,39 @@ def supply(
     a pin.
     """
     vault = stores[0]
-    if supplied := _supplied(python, pins, vault):
+    if supplied := _chosen_before(python, pins, vault):
         return supplied
     with files.scratch_directory() as folder:
-        wanted = listed(folder / "pins.txt", pins)
+        wanted = write_requirements(folder / "pins.txt", pins)
         try:
             # First without an index: pip then makes no request for what is kept already.
-            found = bring(python, (*offline(stores), *wanted), folder / "here", log)
+            found = download(python, (*offline_options(stores), *wanted), folder / "here", log)
         except SupplyError as fault:
             if offline_only:
                 # What is known of such a log is for people whose pip may ask an index.
                 fault.evidence = replace(fault.evidence, log=None)
                 raise
-            found = bring(python, wanted, folder / "brought", log)
+            found = download(python, wanted, folder / "brought", log)
         kept = [f"{files.sha256(path)}/{path.name}" for path in found]
         # Also a file that was at hand may have come from a folder of this host's pip.
         new = {
             path: (path.name, place.partition("/")[0])
             for path, place in zip(found, kept, strict=True)
-            if not _is_sound(shelf(vault) / place)
+            if not _is_sound(package_folder(vault) / place)
         }
-        keep(new, vault)
-    files.write(_record(python, pins, vault), "".join(f"{place}\n" for place in kept))
-    return [shelf(vault) / place for place in kept]
+        store_files(new, vault)
+    files.write(_choice_file(python, pins, vault), "".join(f"{place}\n" for place in kept))
+    return [package_folder(vault) / place for place in kept]
 
 
-def _supplied(python: Path, pins: Sequence[str], vault: Path) -> list[Path]:
+def _chosen_before(python: Path, pins: Sequence[str], vault: Path) -> list[Path]:
     """Return the files that an earlier run chose for the same pins, if all are as they were then.
 
     pip takes seconds to come to the same answer.
     """
     try:
-        names = files.text(_record(python, pins, vault)).splitlines()
-        kept = [shelf(vault) / name for name in names]
+        names = files.text(_choice_file(python, pins, vault)).splitlines()
+        kept = [package_folder(vault) / name for name in names]
         sound = all(_is_sound(path) for path in kept)
     except (OSError, ValueError):
         # A damaged list: lines that are not text, or do not name files.
@@ -113,30 +115,30 @@ def _is_sound(path: Path) -> bool:
     return path.is_file() and files.sha256(path) == path.parent.name
 
 
-def _record(python: Path, pins: Sequence[str], vault: Path) -> Path:
+def _choice_file(python: Path, pins: Sequence[str], vault: Path) -> Path:
     """Return the file that names what was chosen for an interpreter and its pins."""
     # The path of a venv's Python says which version it is, and pip chooses by that.
     key = json_text.digest([str(python), *pins])
-    return shelf(vault) / f"{key[:16]}.list"
+    return package_folder(vault) / f"{key[:16]}.list"
 
 
 def write_page(vault: Path) -> None:
     """Write the page again; done after every change."""
     links = []
-    for path in kept(vault):
+    for path in stored_files(vault):
         # The digest in the link is checked by pip itself, so that a damaged file is refused.
         digest = path.parent.name
         url = f"{digest}/{quote(path.name)}#sha256={digest}"
         links.append(f'<a href="{url}">{html.escape(path.name)}</a><br>')
-    files.write(shelf(vault) / PAGE, "\n".join(["<!DOCTYPE html>", *links, ""]))
+    files.write(package_folder(vault) / PAGE, "\n".join(["<!DOCTYPE html>", *links, ""]))
 
 
-def project(path: Path) -> str:
+def project_of_file(path: Path) -> str:
     """Return the name, as indexes compare it, of the project that a downloaded file is of."""
-    return release(path.name)[0]
+    return release_of_file(path.name)[0]
 
 
-def release(file: str) -> tuple[str, str]:
+def release_of_file(file: str) -> tuple[str, str]:
     """Return the project and the version that a file's name says, as indexes compare them.
 
     Raises SupplyError for the name of anything else.
@@ -175,7 +177,7 @@ def pin_of(line: str) -> str:
     return f"{canonicalize_name(name.partition('[')[0])}=={version}"
 
 
-def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
+def download(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
     """Let the pip of `python` download exactly the pins that `options` name, as for an install.
 
     Raises SupplyError if the index does not have a pin.
@@ -183,7 +185,7 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     folder.mkdir(exist_ok=True)
     # What the pins need is pinned as well: pip must not choose more.
     where = ("--no-deps", "--dest", str(folder))
-    command = package_clients.pip(python, "download", *where, *options, cwd=folder)
+    command = package_clients.pip_command(python, "download", *where, *options, cwd=folder)
     remedy = UNFETCHED if "--no-index" in options else ""
     run_pip(command, log, "could not download the packages", remedy)
     return sorted(folder.iterdir())
@@ -205,7 +207,7 @@ def run_pip(command: Command, log: Path, what: str, remedy: str) -> None:
         ) from fault
 
 
-def listed(file: Path, requirements: Iterable[str]) -> tuple[str, str]:
+def write_requirements(file: Path, requirements: Iterable[str]) -> tuple[str, str]:
     """Write requirements into a file, and return the options that let pip read it.
 
     pip takes checksums only from a file, and there a leading dash is no option.

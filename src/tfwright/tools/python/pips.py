@@ -28,53 +28,53 @@ _SAID = re.compile(r"^pip (\d+)\.(\d+)", re.MULTILINE)
 _TWO = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?")
 
 
-def instead(home: Path, version: str, log: Path) -> str:
+def replacement_pin(home: Path, version: str, log: Path) -> str:
     """Return the pin of the pip that a venv needs instead of its own; empty if that will do.
 
     `version` is the full one of its Python.
     """
-    command = package_clients.pip(home / "bin/python", "--version", cwd=home)
+    command = package_clients.pip_command(home / "bin/python", "--version", cwd=home)
     remedy = "Repair the target Python: the pip of its venv does not run."
     own = _SAID.search(runner.run(command, log, remedy=remedy))
     if own and (int(own[1]), int(own[2])) >= ENOUGH:
         return ""
-    return f"pip=={_last(version)}"
+    return f"pip=={_newest_pip(version)}"
 
 
-def insist_on_reader(platform: str | None, version: str, pins: Sequence[str]) -> None:
+def check_reads_platform(platform: str | None, version: str, pins: Sequence[str]) -> None:
     """Raise RecipeError if a venv's pip may not read a wheel's ``manylinux_2_31_x86_64``.
 
     `version` is that of its Python; nothing is known of ``any``. `pins` are what the venv gets.
     """
-    python, (pip, _) = _two(version), apart(pins)
+    python, (pip, _) = _major_minor(version), split_pip(pins)
     if not platform or not python:
         return
     who = f"the pip that Python {'.'.join(map(str, python))} brings may not read"
-    last = _last(version)
+    last = _newest_pip(version)
     remedy = f'Add "pip=={last}" to verify.requirements.'
     enough = python >= BRINGS_ENOUGH
     if pip and (pinned := EXACT_PIN.fullmatch(pip[0])):
         who = f"pip {pinned['version']} does not read"
         remedy = f'Pin "pip=={last}" in verify.requirements instead.'
-        enough = _two(pinned["version"]) >= ENOUGH
-    if _two(last) < ENOUGH:
+        enough = _major_minor(pinned["version"]) >= ENOUGH
+    if _major_minor(last) < ENOUGH:
         remedy = "Take package.platform out of the recipe: no pip of this Python reads it."
     if not enough:
         raise RecipeError(f"{who} {platform}, which pip reads from 20.3 on", remedy=remedy)
 
 
-def _last(version: str) -> str:
+def _newest_pip(version: str) -> str:
     """Return the newest pip that a venv of a Python can have and that needs no network."""
-    return LAST.get(".".join(map(str, _two(version))), NEWER)
+    return LAST.get(".".join(map(str, _major_minor(version))), NEWER)
 
 
-def _two(version: str) -> tuple[int, ...]:
+def _major_minor(version: str) -> tuple[int, ...]:
     """Return the first two numbers of a version; none of ``any``."""
     found = _TWO.match(version)
     return (int(found[1]), int(found[2] or 0)) if found else ()
 
 
-def apart(pins: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_pip(pins: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the pin of pip, which is installed first and installs the others, and the others."""
     pips = [pin for pin in pins if pin.startswith("pip==")]
     return pips, [pin for pin in pins if pin not in pips]

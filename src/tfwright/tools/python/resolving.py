@@ -18,7 +18,7 @@ _PIP_REMEDY = (
 _UNLISTED = "Correct or leave out the requirement whose package pip cannot list; the log names it."
 
 
-def closure(
+def resolve(
     interpreter: Path,
     version: str,
     requirements: Sequence[str],
@@ -38,7 +38,7 @@ def closure(
         home = folder / "venv"
         venv.create(interpreter, version, home, log)
         pip = [line for line in wanted if packages.name_of(line) == "pip"]
-        if not pip and (pin := pips.instead(home, version, log)):
+        if not pip and (pin := pips.replacement_pin(home, version, log)):
             pip = [pin]
             wanted.append(pin)
         report = home.with_name("report.json")
@@ -52,7 +52,7 @@ def closure(
                 _install(home, [pips.DRY], (), log, "")
                 dry = ["--dry-run", f"--report={report}"]
         # What a fresh venv has is pinned only where the recipe names it, or a package changes it.
-        fresh = _installed(home, log)
+        fresh = _installed_packages(home, log)
         # A newer release without a wheel would be compiled in every venv: grpcio for many minutes.
         # Nothing is run here, so no module has to be compiled to bytecode.
         options = ["--prefer-binary", "--no-compile", *dry]
@@ -64,16 +64,16 @@ def closure(
             constraints.write_text("\n".join(preferred), "utf-8")
             options.append(f"--constraint={constraints}")
         _install(home, wanted, options, log, _REMEDY)
-        chosen = fresh | _reported(report) if dry else _installed(home, log)
+        chosen = fresh | _reported_packages(report) if dry else _installed_packages(home, log)
     # The extras of a package decide what it needs, so that the pin keeps them.
     named = {packages.name_of(line): re.sub(r"[^\[]*(\[.*?\])?.*", r"\1", line) for line in wanted}
     pins = chosen.items() - {item for item in fresh.items() if item[0] not in named}
     return tuple(sorted(f"{name}{named.get(name, '')}=={version}" for name, version in pins))
 
 
-def _installed(home: Path, log: Path) -> dict[str, str]:
+def _installed_packages(home: Path, log: Path) -> dict[str, str]:
     """Return the packages of a venv with their versions."""
-    listing = package_clients.pip(home / "bin/python", "list", "--format=json", cwd=home)
+    listing = package_clients.pip_command(home / "bin/python", "list", "--format=json", cwd=home)
     # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
     lines = runner.run(listing, log, remedy=_UNLISTED).splitlines()
     found = next((line for line in lines if line.startswith(("[{", "[]"))), "[]")
@@ -81,7 +81,7 @@ def _installed(home: Path, log: Path) -> dict[str, str]:
     return {packages.name_of(package["name"]): package["version"] for package in installed}
 
 
-def _reported(report: Path) -> dict[str, str]:
+def _reported_packages(report: Path) -> dict[str, str]:
     """Return the packages that a dry run would install, with their versions."""
     chosen = (entry["metadata"] for entry in json_text.parse(files.text(report))["install"])
     return {packages.name_of(package["name"]): package["version"] for package in chosen}
@@ -91,6 +91,8 @@ def _install(
     home: Path, requirements: Sequence[str], options: Sequence[str], log: Path, remedy: str
 ) -> None:
     """Let the pip of a venv choose versions, and install them."""
-    listed = packages.listed(home.with_name("requirements.txt"), requirements)
-    command = package_clients.pip(home / "bin/python", "install", *options, *listed, cwd=home)
+    listed = packages.write_requirements(home.with_name("requirements.txt"), requirements)
+    command = package_clients.pip_command(
+        home / "bin/python", "install", *options, *listed, cwd=home
+    )
     packages.run_pip(command, log, "found no versions that fit", remedy)

@@ -78,7 +78,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
         files.write(scratch / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
         try:
-            command = _command(wanted, scratch, hashed=bool(hashed))
+            command = _download_command(wanted, scratch, hashed=bool(hashed))
             runner.run(command, remedy="Repair the pip that runs tfwright.")
         except ToolError as fault:
             said = _last_error(fault)
@@ -110,7 +110,7 @@ def _last_error(fault: ToolError) -> str:
     return "no index has this source package" if absent else last
 
 
-def _command(wanted: Sdist, scratch: Path, *, hashed: bool) -> Command:
+def _download_command(wanted: Sdist, scratch: Path, *, hashed: bool) -> Command:
     """Return pip's command line: one source package, without dependencies, nothing built."""
     # Without build isolation pip takes the backend of PYTHONPATH.
     options = (
@@ -123,10 +123,12 @@ def _command(wanted: Sdist, scratch: Path, *, hashed: bool) -> Command:
     )
     where = (f"--dest={scratch / 'brought'}", f"--requirement={scratch / 'requirements.txt'}")
     # By our own Python, which an image does not have.
-    own = package_clients.pip(Path(sys.executable), "download", *options, *where, cwd=scratch)
+    own = package_clients.pip_command(
+        Path(sys.executable), "download", *options, *where, cwd=scratch
+    )
     known = {
         "PYTHONPATH": str(scratch / "backend"),
         "SDIST_NAME": wanted.name,
         "SDIST_VERSION": wanted.version,
     }
-    return replace(own, env={**package_clients.of("pip"), **known}, here=True)
+    return replace(own, env={**package_clients.client_environment("pip"), **known}, here=True)

@@ -24,7 +24,7 @@ DONE = "complete"
 and renamed."""
 
 
-def venv(
+def make_venv(
     interpreter: Path,
     requirements: Sequence[str],
     stores: Sequence[Path],
@@ -50,27 +50,27 @@ def venv(
                     "like."
                 ),
             )
-    version = _version(interpreter, log)
+    version = _ask_version(interpreter, log)
     home = path_of(interpreter, version, requirements, stores)
     with file_lock.locked(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
-        if _holds(home, requirements):
+        if _is_usable(home, requirements):
             return home / "bin/python"
-        if requirements and offline and not any(map(packages.kept, stores)):
+        if requirements and offline and not any(map(packages.stored_files, stores)):
             raise SupplyError(
                 f"The venv of Python {version} with {', '.join(requirements)} is not there yet, "
                 "and this build is offline",
                 remedy=packages.UNFETCHED,
             )
-        options = packages.offline(stores) if offline else ()
+        options = packages.offline_options(stores) if offline else ()
         # An interrupted attempt leaves packages by half, which pip takes for installed.
         files.remove(home)
         create(interpreter, version, home, log)
         installed = []
         # A pip of its time cannot read every wheel of its time.
-        for lines in filter(None, pips.apart(requirements)):
+        for lines in filter(None, pips.split_pip(requirements)):
             installed += _install(home, lines, log, options)
         # pip installs the pins, and not what they need.
-        check = package_clients.pip(home / "bin/python", "check", cwd=home)
+        check = package_clients.pip_command(home / "bin/python", "check", cwd=home)
         try:
             runner.run(check, log, remedy="Pin in the recipe what the pinned packages need.")
         except ToolError as fault:
@@ -80,7 +80,7 @@ def venv(
                 evidence=fault.evidence,
             ) from fault
         files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
-        files.write(_record(home), f"{trees.content_digest(home)}\n")
+        files.write(_digest_file(home), f"{trees.content_digest(home)}\n")
     return home / "bin/python"
 
 
@@ -95,33 +95,33 @@ def path_of(
     return stores[0].resolve() / "pythons" / f"{version}-{key}"
 
 
-def damaged(home: Path) -> bool:
+def is_damaged(home: Path) -> bool:
     """Read a venv, and say whether it holds anything else than when it was made.
 
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        return content(home) != trees.content_digest(home)
+        return content_digest(home) != trees.content_digest(home)
     except OSError:
         return True
 
 
-def differs(home: Path) -> bool:
+def was_changed(home: Path) -> bool:
     """Say whether a venv whose digest is known holds anything else than when it was made."""
-    return _record(home).is_file() and damaged(home)
+    return _digest_file(home).is_file() and is_damaged(home)
 
 
-def content(home: Path) -> str:
-    """Return the digest that `venv` found for a venv."""
-    return files.text(_record(home)).strip()
+def content_digest(home: Path) -> str:
+    """Return the digest that `make_venv` found for a venv."""
+    return files.text(_digest_file(home)).strip()
 
 
-def _record(home: Path) -> Path:
+def _digest_file(home: Path) -> Path:
     """Return the file, next to a venv, with the digest of the files in it."""
     return home.with_name(f"{home.name}.sha256")
 
 
-def _version(interpreter: Path, log: Path) -> str:
+def _ask_version(interpreter: Path, log: Path) -> str:
     """Ask an interpreter for its full version."""
     code = "import platform; print(platform.python_version())"
     # The path's name says little: python3.6 of two hosts may be 3.6.3 and 3.6.15.
@@ -137,11 +137,11 @@ def _version(interpreter: Path, log: Path) -> str:
     return str(found[-1])
 
 
-def _holds(home: Path, requirements: Sequence[str]) -> bool:
+def _is_usable(home: Path, requirements: Sequence[str]) -> bool:
     """Say whether a venv is finished, undamaged, and made from files with a wanted digest."""
     # The packages in it take part in every action: one that was changed must not pass.
     finished = (home / DONE).is_file() and (home / "bin/python").exists()
-    if not finished or damaged(home):
+    if not finished or is_damaged(home):
         return False
     # A pin without digests accepts whatever file the index gave for it.
     installed = dict(line.split(_HASH) for line in files.text(home / DONE).splitlines())
@@ -149,7 +149,9 @@ def _holds(home: Path, requirements: Sequence[str]) -> bool:
     return all(not digests or installed.get(pin) in digests for pin, *digests in wanted)
 
 
-def creation(interpreter: str, version: str, place: Path, home: Path, *options: str) -> Command:
+def create_command(
+    interpreter: str, version: str, place: Path, home: Path, *options: str
+) -> Command:
     """Return the making of an empty venv; Python 2 needs virtualenv for it."""
     # Of the interpreter itself: its own module makes a venv of exactly its version.
     module = "virtualenv" if version.startswith("2.") else "venv"
@@ -161,9 +163,9 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv. Raises HostError if the interpreter cannot."""
     # A link to an interpreter of an image would be broken on the host.
     copies = ("--copies",) if open_container() else ()
-    command = creation(str(interpreter), version, home, home.parent, *copies)
+    command = create_command(str(interpreter), version, home, home.parent, *copies)
     try:
-        runner.run(command, log, remedy=remedy_without(interpreter, version))
+        runner.run(command, log, remedy=install_remedy(interpreter, version))
     except ToolError as fault:
         raise HostError(
             f"{interpreter} (Python {version}) cannot make a {command.argv[2]}",
@@ -172,7 +174,7 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
         ) from fault
 
 
-def remedy_without(interpreter: Path, version: str) -> str:
+def install_remedy(interpreter: Path, version: str) -> str:
     """Say what to install where an interpreter cannot make a venv."""
     if not version.startswith("2."):
         line = ".".join(version.split(".")[:2])
@@ -197,13 +199,13 @@ def _install(
     python = home / "bin/python"
     listed = home / "requirements.txt"
     with files.scratch_directory() as folder:
-        wanted = (*options, *packages.listed(listed, requirements))
-        brought = packages.bring(python, wanted, folder, log)
+        wanted = (*options, *packages.write_requirements(listed, requirements))
+        brought = packages.download(python, wanted, folder, log)
         # The hashes of the downloaded files: pip installs these files, or fails.
-        digests = {packages.project(path): files.sha256(path) for path in brought}
+        digests = {packages.project_of_file(path): files.sha256(path) for path in brought}
         exact = [pin + _HASH + digests[packages.name_of(pin)] for pin in map(_pin, requirements)]
-        where = (f"--find-links={folder}", "--no-deps", *packages.listed(listed, exact))
-        command = package_clients.pip(python, "install", *options, *where, cwd=home)
+        where = (f"--find-links={folder}", "--no-deps", *packages.write_requirements(listed, exact))
+        command = package_clients.pip_command(python, "install", *options, *where, cwd=home)
         what = f"could not install {', '.join(requirements)}"
         remedy = "Pin another version: this one does not build or install here."
         packages.run_pip(command, log, what, remedy)

@@ -19,7 +19,7 @@ from tfwright.documents.host_file import SlurmTable
 from tfwright.errors import HostError, ToolError
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock, runner
-from tfwright.tools.process.command import Command, of_caller
+from tfwright.tools.process.command import Command, caller_variables
 
 PASSED_ON = ("HOME", "PATH", "USER", "LOGNAME", "SLURM_CONF")
 ATTEMPTS = 3
@@ -284,7 +284,7 @@ class _Tasks:
         remedy = "Look at what sbatch says, and at [slurm] options in the host file."
         command = submit_command(self.table, self.folder, numbers)
         if status := runner.attempt(command, log, remedy="Install Slurm."):
-            fault = runner.failure(command, status, log, remedy=remedy)
+            fault = runner.exit_error(command, status, log, remedy=remedy)
             if isinstance(fault, ToolError):
                 fault = ToolError(
                     f"sbatch refused the job: {runner.last_line(log)}",
@@ -310,7 +310,7 @@ class _Tasks:
             self.on_result(result)
 
     def _cancel(self, number: int) -> None:
-        runner.answer(_slurm_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))
+        runner.short_output(_slurm_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))
 
 
 def _task_states(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
@@ -345,4 +345,4 @@ def _read_result(folder: Path, number: int) -> SlurmResult:
 
 
 def _slurm_command(folder: Path, *argv: str) -> Command:
-    return Command(argv, folder, of_caller(PASSED_ON))
+    return Command(argv, folder, caller_variables(PASSED_ON))

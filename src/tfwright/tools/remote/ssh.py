@@ -15,7 +15,7 @@ from tfwright.documents.host_file import WorkerTable
 from tfwright.errors import HostError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command, of_caller
+from tfwright.tools.process.command import Command, caller_variables
 
 LOST = 255
 """Exit status of ssh itself: no connection, or it broke."""
@@ -154,13 +154,13 @@ def lacks_packages(host: WorkerTable, digest: str) -> bool:
     asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
     script = f"{ready} || {_shell_word(host.python)} -c {asked}"
     # The user's shell may print a line of its own first.
-    reply = runner.answer(_ssh(host, (), script))
+    reply = runner.short_output(_ssh(host, (), script))
     return reply.split()[-1:] == [version % sys.version_info[:2]]
 
 
 def remove(host: WorkerTable, folder: str) -> None:
     """Remove a directory on a machine; one that stays only takes room."""
-    runner.answer(_ssh(host, (), f"rm -rf -- {_shell_word(folder)}"))
+    runner.short_output(_ssh(host, (), f"rm -rf -- {_shell_word(folder)}"))
 
 
 def _send(host: WorkerTable, options: Sequence[str], source: Path, to: str, log: Path) -> None:
@@ -181,12 +181,12 @@ def _rsync(
     way = shlex.join(("ssh", *_config_options(host), *ALIVE))
     # --protect-args: no shell on the other side reads the paths.
     argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", *ends)
-    command = Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
+    command = Command(argv, Path("/"), caller_variables(PASSED_ON), here=True)
     status = runner.attempt(command, log, remedy="Install rsync on this host.")
     if status == 0:
         return
     remedy = f"Correct what rsync names above; all that it said is in {log}."
-    fault = runner.failure(command, status, log, remedy=remedy)
+    fault = runner.exit_error(command, status, log, remedy=remedy)
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.
     if any(NO_RSYNC.search(line) for line in evidence.lines):
@@ -223,7 +223,7 @@ def _ssh(host: WorkerTable, options: tuple[str, ...], script: str) -> Command:
     # The user's own shell there may be csh or fish. After `--` an address may begin with a dash.
     posix = f"sh -c {shlex.quote(script)}"
     argv = ("ssh", *_config_options(host), *ALIVE, *options, "--", host.address, posix)
-    return Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
+    return Command(argv, Path("/"), caller_variables(PASSED_ON), here=True)
 
 
 def _config_options(host: WorkerTable) -> tuple[str, ...]:
