@@ -81,7 +81,7 @@ def pages(folder: Path, count: int, nights: int) -> None:
     night.run(host)
     names = [target.name for target in targets(host.nightly)]
     start = dt.datetime(2025, 1, 1, 2, tzinfo=dt.UTC)
-    with states.opened(folder) as state:
+    with states.open_state(folder) as state:
         for number in range(nights):
             row = state.begin_night(start + dt.timedelta(days=number))
             state.judge(row, "unchanged", *names)

@@ -271,7 +271,7 @@ def test_a_lock_file_that_broke_is_named(
 
 def test_the_good_build_is_the_one_before_whatever_the_clock_said(tmp_path: Path) -> None:
     fates = [("good", "2026", "built"), ("bad", "2020", "failed"), ("new", "2027", "built")]
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         for name, year, result in fates:
             started = f"{year}-01-01T00:00:00Z"
             state.add_build(a_build(id=name, started=started, result=result))
@@ -309,7 +309,7 @@ class FailingNight:
         build = a_build(
             id=name, target=named.name, recipe=named.recipe, result=result, commit=pinned, **more
         )
-        with states.opened(self.folder / "host") as state:
+        with states.open_state(self.folder / "host") as state:
             state.add_build(build)
         home = self.folder / "host/site/builds" / build.id
         made_from = recipe.read(str(self.recipe))
@@ -353,9 +353,9 @@ def test_a_night_bisects_until_its_time_is_over_and_the_next_one_goes_on(
     failed = failing_night.fail(made[-1])
     notes: list[str] = []
     # Each time ends after one trial: of the good build, then of each commit.
-    answers = [bisecting.by_night(failed, -1, notes.append) for _ in range(2)]
+    answers = [bisecting.find_nightly_culprit(failed, -1, notes.append) for _ in range(2)]
     assert answers == [None, None]
-    found = bisecting.by_night(failed, 100, notes.append)
+    found = bisecting.find_nightly_culprit(failed, 100, notes.append)
     assert found
     assert found.commit == made[0]
     assert found.sentence.startswith(f"Broken by commit {made[0][:12]} One, by ")
@@ -364,7 +364,7 @@ def test_a_night_bisects_until_its_time_is_over_and_the_next_one_goes_on(
 
 @pytest.mark.medium
 def test_a_night_says_why_nothing_could_be_bisected(failing_night: FailingNight) -> None:
-    found = bisecting.by_night(failing_night.fail(failing_night.good), 100, print)
+    found = bisecting.find_nightly_culprit(failing_night.fail(failing_night.good), 100, print)
     assert found
     assert found.sentence.startswith("No bisection was possible: Nothing that decides the wheel")
 

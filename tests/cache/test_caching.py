@@ -51,7 +51,7 @@ def compiled(
     """Run a Bazel that does something with the cache, if it gets one."""
     choice = cast("CompilerChoice", OneCompiler(compiler))
     assert caching.recover_entries(job)
-    with caching.opened(job, choice, KNOWN, version) as cache:
+    with caching.open_cache(job, choice, KNOWN, version) as cache:
         if cache:
             store = CacheStore(job.host_file.cache_directory, 1 << 30)
             act(Build(cache, store, flat=version != "7.4.1"))
@@ -147,7 +147,7 @@ def test_a_disk_that_refuses_links_is_no_reason_to_fail(
 def test_what_a_killed_build_changed_is_not_believed(job: RecipeJob) -> None:
     compiled(job, adding(ACTION))
     choice = cast("CompilerChoice", OneCompiler())
-    with caching.opened(job, choice, KNOWN, "0.26.1") as cache:
+    with caching.open_cache(job, choice, KNOWN, "0.26.1") as cache:
         assert cache
         overwrite(cache.folder / sha256(ACTION.encode()), b"spoilt")
     assert not caching.recover_entries(job)

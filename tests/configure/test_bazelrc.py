@@ -54,7 +54,7 @@ def test_a_setting_with_blanks_is_shown_as_bazel_would_read_it_back() -> None:
 
 
 def test_lines_are_added_and_left_out_with_the_places_of_this_host() -> None:
-    text = bazelrc.amended(
+    text = bazelrc.amend(
         "# made\nbuild --copt=-g\nbuild --define a=b\n",
         ["build --python_path=@PYTHON_BIN_PATH@"],
         ["build --define=a=b"],
@@ -68,7 +68,7 @@ def test_of_a_line_with_several_settings_only_the_unwanted_one_is_left_out() -> 
     difference = bazelrc.compare(written, "build:a --copt -fno-x -c opt")
     omitted = [str(setting) for setting in difference.only_rendered]
     assert omitted == ["build:a --linkopt=-lasan"]
-    amended = bazelrc.amended(written, [], omitted, {})
+    amended = bazelrc.amend(written, [], omitted, {})
     assert not bazelrc.compare(amended, "build:a --copt -fno-x -c opt")
 
 

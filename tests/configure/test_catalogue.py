@@ -176,7 +176,7 @@ def test_what_only_linux_is_asked_is_no_question_on_a_mac() -> None:
     ],
 )
 def test_a_condition_decides_from_the_other_answers(answers: Answers, *, applies: bool) -> None:
-    prompt = catalogue.of_variable("TF_DOWNLOAD_CLANG")[-1]
+    prompt = catalogue.prompts_of_variable("TF_DOWNLOAD_CLANG")[-1]
     assert prompt.applies(answers) is applies
 
 
@@ -221,7 +221,7 @@ def test_a_person_reads_each_question_in_plain_words(prompt: Prompt) -> None:
 
 def test_of_a_question_with_variants_one_is_shown() -> None:
     def wording(variable: str) -> str:
-        return catalogue.of_variable(variable)[0].wording
+        return catalogue.prompts_of_variable(variable)[0].wording
 
     assert wording("GCC_HOST_COMPILER_PATH") == (
         "Please specify which gcc nvcc should use as the host compiler."

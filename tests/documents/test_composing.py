@@ -263,7 +263,7 @@ def test_a_recipe_of_an_axis_has_no_text_that_could_be_changed(tmp_path: Path) -
     make_file(tmp_path / "linux-r2.20.toml", AXES)
     path = tmp_path / "linux-r2.20-py313.toml"
     with fails(RecipeError, "linux-r2.20-py313", "linux-r2.20"):
-        recipes.editable(str(path))
+        recipes.find_editable(str(path))
     # A bundle takes it as one document, which stands for itself.
     text = recipes.whole_text(path)
     assert (

@@ -78,7 +78,7 @@ def told(found: fit.FitVerdict) -> Said:
 
 def judged(report: Inspection, host: Host, **wishes: str) -> Said:
     """Return whether a wheel runs on a host, and why, by what it is about."""
-    wanted = wish.of_wheels(wish.wish(host, **wishes), host)
+    wanted = wish.wish_of_wheels(wish.wish(host, **wishes), host)
     python = HostFile(pythons={"3.10": "/usr/bin/python3.10"})
     return told(fit.verdict(report, wanted, host, python))
 
@@ -186,7 +186,7 @@ def test_a_report_of_doctor_describes_another_host(tmp_path: Path) -> None:
     }
     facts = [{"name": name, "value": value} for name, value in seen.items()]
     path = make_file(tmp_path / "host.json", json.dumps({"facts": facts}))
-    wanted = wish.of_report(path, python="3.10")
+    wanted = wish.wish_of_report(path, python="3.10")
     assert wanted == wish.Wish("Linux", "x86_64", "6.1", "3.10", "2.28", cpu="avx", driver="470.82")
     _, found = elsewhere(GPU_WHEEL, **vars(wanted))
     assert [found[what].holds for what in ("driver", "glibc", "CPU")] == [False, True, True]
@@ -288,7 +288,7 @@ def test_a_gpu_wheel_for_macs_needs_the_last_macos_with_nvidias_driver(
 def test_what_is_no_report_of_doctor_is_refused(tmp_path: Path) -> None:
     path = make_file(tmp_path / "host.json", "[]")
     with fails(RecipeError, "report about a host", "invoke doctor --json"):
-        wish.of_report(path)
+        wish.wish_of_report(path)
 
 
 def test_libraries_of_cuda_that_the_loader_does_not_know_are_not_called_there(

@@ -53,17 +53,17 @@ from tfwright.match.wish import Wish
     ],
 )
 def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, named: dict[str, str]) -> None:
-    assert named.items() <= {pin.name: str(pin) for pin in pins.of_new_recipe(wanted)}.items()
+    assert named.items() <= {pin.name: str(pin) for pin in pins.new_recipe_pins(wanted)}.items()
 
 
 def test_every_pin_of_the_tables_has_a_source() -> None:
-    needs = pins.of_new_recipe(Wish(system="Linux", gpu="6.1", glibc="2.17"))
+    needs = pins.new_recipe_pins(Wish(system="Linux", gpu="6.1", glibc="2.17"))
     bare = [pin.name for pin in needs if not (pin.source or pin.open)]
     assert bare == ["TensorFlow", "verify.glibc"]
 
 
 def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
-    assert pins.of_new_recipe(Wish(gpu="3.0", cuda="12.8")) == []
+    assert pins.new_recipe_pins(Wish(gpu="3.0", cuda="12.8")) == []
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,12 @@ def test_another_system_is_not_completed_with_what_this_host_has(ubuntu: Host) -
 
 
 def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(ubuntu: Host) -> None:
-    found = wishes.of_wheels(wishes.wish(ubuntu), ubuntu)
+    found = wishes.wish_of_wheels(wishes.wish(ubuntu), ubuntu)
     assert (found.cpu, found.glibc) == ("avx2", ubuntu.glibc.value)
-    found = wishes.of_wheels(wishes.wish(ubuntu, glibc="2.17", cpu="sse4.2"), ubuntu)
+    found = wishes.wish_of_wheels(wishes.wish(ubuntu, glibc="2.17", cpu="sse4.2"), ubuntu)
     assert (found.cpu, found.glibc) == ("sse4.2", "2.17")
     mac = wishes.wish(ubuntu, system="Darwin")
-    assert wishes.of_wheels(mac, ubuntu) == mac
+    assert wishes.wish_of_wheels(mac, ubuntu) == mac
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_the_demo_is_no_tensorflow_to_be_found(rank: Rank) -> None:
 
 def test_the_answer_is_readable_and_says_when_nothing_fits(rank: Rank, out: Read) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
-    found = official.matches(wanted), rank(wanted), pins.of_new_recipe(wanted), ()
+    found = official.matches(wanted), rank(wanted), pins.new_recipe_pins(wanted), ()
     page.show_matches(page.MatchAnswer(wanted, *found))
     said = out()
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\n")
@@ -211,7 +211,7 @@ def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
     wanted = wishes.wish(ubuntu, release="v1.8.0-rc1")
     assert wanted.release == "1.8"
     assert "TensorFlow 1.8" in str(wanted)
-    assert pins.of_new_recipe(wanted)[0].value == "1.8"
+    assert pins.new_recipe_pins(wanted)[0].value == "1.8"
     for candidate in rank(wanted):
         of_release = "-r1.8-" in candidate.recipe
         other = any(text.startswith("TensorFlow ") for text in candidate.differs)

@@ -90,7 +90,7 @@ def test_a_bisection_that_cannot_be_made_costs_no_night(tmp_path: Path) -> None:
         raise HostError("The disk is full", remedy="Free some space.")
 
     assert night.run(replace(host, bisect=fail)).verdicts == {"a": "failed", "b": "unchanged"}
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         assert state.culprits() == {}
 
 

@@ -123,7 +123,7 @@ def assert_kills_leave_a_whole_site(folder: Path, every: int, first: int) -> int
         states_shown = {target["state"] for target in page["targets"]}
         assert states_shown <= {"good", "good-unchanged"}
         # What retention took is gone, also after a kill in its middle, and nothing else.
-        with states.opened(folder) as state:
+        with states.open_state(folder) as state:
             known = {build.id for build in state.builds()}
         assert {path.name for path in (folder / "site/builds").iterdir()} == known
     return kills
@@ -229,7 +229,7 @@ def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) ->
     host = host_with(tmp_path, "a")
     clock = host.fake.clock
     ahead(clock, 3650)
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         state.judge(state.begin_night(clock()), "good", "a")
     ahead(clock, -3650)
     # In the resumed night the recipe would be done already.
@@ -250,11 +250,11 @@ def test_a_state_that_is_read_again_orders_builds_of_one_day_by_their_time(tmp_p
         host.fake.parts["a"] = {"recipe": str(number)}
         night.run(host)
         host.fake.clock.pass_seconds(60)
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         before = [build.id for build in state.builds()]
     (tmp_path / states.FILE).unlink()
     host.pass_night()
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         assert [build.id for build in state.builds()] == before
 
 
@@ -300,7 +300,7 @@ def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
     (name,) = host.listed("tf-a")
     with file_lock.locked(tmp_path / states.LOCK, "a night of eight hours"):
         site.yank(tmp_path, name, "wrong cuDNN")
-        with states.opened(tmp_path) as state:
+        with states.open_state(tmp_path) as state:
             site.publish(host.nightly, state, host.clock())
     page = json.loads(host.page("simple/tf-a/index.json"))
     assert page["files"][0]["yanked"] == "wrong cuDNN"
@@ -325,5 +325,5 @@ def test_two_that_publish_at_once_leave_the_newest_state(tmp_path: Path) -> None
 
 
 def published_elsewhere(host: BuildHost) -> None:
-    with states.opened(host.directory) as state:
+    with states.open_state(host.directory) as state:
         site.publish(host.nightly, state, host.clock())

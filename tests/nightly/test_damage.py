@@ -22,12 +22,12 @@ NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
 def test_a_row_of_the_state_that_cannot_be_read_says_what_to_do(
     value: object, tmp_path: Path
 ) -> None:
-    with state.opened(tmp_path) as kept:
+    with state.open_state(tmp_path) as kept:
         kept.check("demo", "links", NOW, passed=True, detail="")
     with closing(sqlite3.connect(tmp_path / state.FILE)) as database:
         database.execute("update checked set at = ?", (value,))
         database.commit()
-    with fails(HostError, tmp_path / state.FILE), state.opened(tmp_path) as kept:
+    with fails(HostError, tmp_path / state.FILE), state.open_state(tmp_path) as kept:
         kept.checks("links")
 
 
@@ -42,7 +42,7 @@ def test_a_full_directory_of_a_night_is_named_with_its_own_key(tmp_path: Path) -
     directory = tmp_path / "srv"
     for path, own in ((directory / "site/index.html", True), (tmp_path / "srv2/x", False)):
         full = OSError(errno.ENOSPC, "No space left on device", str(path))
-        with fails(HostError, path) as caught, state.opened(directory):
+        with fails(HostError, path) as caught, state.open_state(directory):
             raise full
         assert (f"the disk of {directory}," in caught.value.remedy) is own
         assert ("directory in nightly.toml" in caught.value.remedy) is own

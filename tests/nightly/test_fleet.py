@@ -85,7 +85,7 @@ def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -
     assert outcome.verdicts == {"a": "good", "b": "good"}
     page = host.page()
     assert "on one" in page
-    with states.opened(host.directory) as state:
+    with states.open_state(host.directory) as state:
         rows = views.views(host.nightly, state, {}, host.clock())
     assert {row.worker for row in rows} == {"one"}
 
@@ -468,7 +468,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
             seen.append(document["offline"])
 
     monkeypatch.setattr(lock_inputs, "fetch_inputs", lambda *_, **__: None)
-    monkeypatch.setattr(hand_out, "by_slurm", submit)
+    monkeypatch.setattr(hand_out, "run_by_slurm", submit)
     for inputs in (False, True):
         fleet = slurm_fleet(tmp_path, inputs=inputs)
         fleet.build([order_of(tmp_path, {})], {}, unseen, lambda *_: None)

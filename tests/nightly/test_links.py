@@ -13,7 +13,7 @@ from tfwright.vault.links import ANSWERS, GONE, SILENT, Link, LinkRow
 
 def told(host: PlayedHost) -> list[str]:
     """Return the subject of each notice that a night raised about archives."""
-    with states.opened(host.directory) as state:
+    with states.open_state(host.directory) as state:
         query = "select thread, body, max(number) from notice group by thread order by thread"
         last = {thread: json.loads(body) for thread, body, _ in state.database.execute(query)}
     return [

@@ -156,7 +156,7 @@ def test_a_site_that_somebody_removed_is_built_again(tmp_path: Path) -> None:
     # What comes back belongs to its night again.
     shutil.copytree(kept, host.builds, dirs_exist_ok=True)
     assert host.pass_night().verdicts == {"a": "unchanged"}
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         assert len(state.builds("a")) == 2
 
 
@@ -336,7 +336,7 @@ def test_hidden_builds_make_room_before_their_day(tmp_path: Path) -> None:
         assert dead_links(host.site) == []
     assert kept == [1, 2, 3, 4, 5, 5, 5, 5]
     assert len(host.listed("tf-a")) == 2
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         # The longest hidden ones went.
         numbers = [build.fingerprint["recipe"] for build in all_builds(state)]
     assert numbers == ["3", "4", "5", "6", "7"]
@@ -645,7 +645,7 @@ def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) 
     # Reproduced, so that `stable` of both is their first build.
     host.pass_nights(2)
     host.pass_nights(4, changes=True)
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         kept = state.builds("a")
         # The wheels alone would fit; with their pages and logs the builds do not.
         assert sum(build.size for build in state.builds()) < 30_000

@@ -160,7 +160,7 @@ def test_an_address_that_is_refused_is_named_and_the_others_get_no_second_mail(
     certificate: Path, tmp_path: Path
 ) -> None:
     now, said = dt.datetime(2026, 11, 22, tzinfo=dt.UTC), list[str]()
-    with serving(certificate, "none") as server, states.opened(tmp_path) as state:
+    with serving(certificate, "none") as server, states.open_state(tmp_path) as state:
         table = MAIL.changed(
             port=int(server.server_address[1]), to=("a@example.org", "nobody@example.org")
         )

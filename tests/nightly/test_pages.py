@@ -111,7 +111,7 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
     builder = host.changed_after_a_night()
     builder.smoke_fails.add("a")
     night.run(host)
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         good, failed = state.builds()
     text = host.page()
     Checked(text)
@@ -163,7 +163,7 @@ def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(tmp_path: Path) -> 
     host = host_with(tmp_path, "a", url="https://wheels.example/")
     host.changed_after_a_night()
     night.run(host)
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         older, newer = state.builds()
         for wheel, reason in ((newer.wheel, "<wrong> numbers"), (older.wheel, "")):
             site.yank(tmp_path, wheel, reason)
@@ -207,7 +207,7 @@ def test_two_hundred_recipes_after_four_hundred_nights_stay_light(tmp_path: Path
     names = [f"linux-r2.{number}-cuda12.8-sm120" for number in range(200)]
     host = host_with(tmp_path, *names, hours=168.0, url="https://wheels.example/")
     night.run(host)
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         for _ in range(400):
             state.judge(state.begin_night(host.clock()), "unchanged", *names)
         site_pages.write(host.nightly, state, host.clock(), {})

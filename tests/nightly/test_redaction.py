@@ -89,14 +89,14 @@ def test_a_secret_of_any_source_is_published_nowhere(
     monkeypatch.setattr(builder, "build", leaking(builder))
     host = replace(host, bisect=lambda *_: Culprit("", f"Broken by token={TOKEN}"))
     host.pass_nights(5)
-    with states.opened(host.directory) as state:
+    with states.open_state(host.directory) as state:
         newest = [state.build(kept.id) for kept in state.builds("a")][-1]
         wheel = state.builds("b")[0].wheel
     site.yank(host.directory, wheel, f"it holds {TOKEN}")
     site.refresh(host.nightly)
     texts = published(host)
     # As in a night, when a build begins.
-    with states.opened(host.directory) as state:
+    with states.open_state(host.directory) as state:
         site.show_queue(host.nightly, state, builder.clock())
     texts |= {f"queue: {path}": text for path, text in published(host).items()}
     texts |= {notice.subject: repr(notice) for notice in heard}
@@ -225,7 +225,7 @@ def test_a_line_of_a_megabyte_holds_up_no_night(word: str) -> None:
 
 def test_a_recipe_below_the_home_directory_is_named_without_it() -> None:
     build = a_build(recipe=f"{Path.home()}/mine.toml")
-    assert build.redacted().recipe == "~/mine.toml"
+    assert build.redact().recipe == "~/mine.toml"
 
 
 @pytest.mark.parametrize(

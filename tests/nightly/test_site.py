@@ -94,7 +94,7 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
     builder.broken["a"] = Breakage(stage="compile", line="error: broken")
     night.run(host)
     found = Culprit(failure_digest("compile: error: broken"), "Broken by commit c0ffee <b>")
-    with states.opened(tmp_path) as state:
+    with states.open_state(tmp_path) as state:
         state.keep_culprit("a", found, builder.clock())
     for line, shown in (("error: broken", True), ("error: another", False)):
         builder.broken["a"] = Breakage(stage="compile", line=line)

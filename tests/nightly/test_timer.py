@@ -181,7 +181,7 @@ def test_a_time_of_day_is_read_strictly(schedule: Schedule, text: str) -> None:
     ],
 )
 def test_a_word_reaches_the_program_as_it_is(word: str, written: str) -> None:
-    assert timer.quoted(word) == written
+    assert timer.quote_word(word) == written
 
 
 # Installed and taken away, with programs that note how they are called.

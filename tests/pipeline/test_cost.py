@@ -49,7 +49,7 @@ def built(job: RecipeJob) -> RecipeJob:
 
 
 def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: RecipeJob) -> None:
-    cost = costs.of(built, PIPELINE)
+    cost = costs.read_cost(built, PIPELINE)
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
     assert [(action.name, action.seconds) for action in cost.slowest] == [
         ("Compiling last.cc", 70.0),
@@ -66,7 +66,7 @@ def test_a_damaged_line_of_a_run_makes_the_table_shorter_and_no_more(
 ) -> None:
     kept = built.places.runs
     kept.write_bytes(line + b"\n" + kept.read_bytes())
-    cost = costs.of(built, PIPELINE)
+    cost = costs.read_cost(built, PIPELINE)
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
 
 
@@ -74,7 +74,7 @@ def test_a_stamp_that_is_a_named_pipe_counts_as_none(built: RecipeJob) -> None:
     (stamp,) = (built.places.own / "stamps").iterdir()
     stamp.unlink()
     os.mkfifo(stamp)
-    assert costs.of(built, PIPELINE).stages == ()
+    assert costs.read_cost(built, PIPELINE).stages == ()
 
 
 def test_events_of_other_types_than_bazels_are_left_out(built: RecipeJob) -> None:
@@ -86,7 +86,7 @@ def test_events_of_other_types_than_bazels_are_left_out(built: RecipeJob) -> Non
     lines = ",\n".join(json.dumps(event) for event in events)
     built.places.profile.write_text(f"[\n{lines}\n]\n", "utf-8")
     costs.record_run(built, Spent(1.0, 1.0, 1, 1))
-    assert costs.of(built, PIPELINE).bazel[-1].slowest == ()
+    assert costs.read_cost(built, PIPELINE).bazel[-1].slowest == ()
 
 
 def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins(
@@ -97,11 +97,11 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
     twins = [line for line in path.read_text("utf-8").splitlines() if "action processing" in line]
     path.write_text("\n".join([path.read_text("utf-8"), *twins]), "utf-8")
     costs.record_run(job, Spent(1.0, 1.0, 1, 1))
-    assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
+    assert len(costs.read_cost(job, PIPELINE).slowest) == costs.SLOWEST
 
 
 def test_people_read_what_bazel_took_and_what_tfwright_added(built: RecipeJob, out: Read) -> None:
-    page.show(costs.of(built, PIPELINE))
+    page.show(costs.read_cost(built, PIPELINE))
     said = out()
     assert "compile  50.0 s           2.0 s" in said
     assert (
@@ -113,14 +113,14 @@ def test_people_read_what_bazel_took_and_what_tfwright_added(built: RecipeJob, o
 
 
 def test_a_recipe_that_was_never_built_has_cost_nothing(job: RecipeJob, out: Read) -> None:
-    cost = costs.of(job, PIPELINE)
+    cost = costs.read_cost(job, PIPELINE)
     assert (cost.stages, cost.bazel, set(cost.disk.values())) == ((), (), {0})
     page.show(cost)
     assert "has not been built on this host" in out()
 
 
 def test_a_build_whose_bazel_has_not_ended_counts_no_runs(built: RecipeJob, out: Read) -> None:
-    cost = replace(costs.of(built, PIPELINE), bazel=())
+    cost = replace(costs.read_cost(built, PIPELINE), bazel=())
     page.show(cost)
     said = out()
     assert "compile" in said

@@ -15,7 +15,7 @@ def of_build(
     job: RecipeJob, interpreter: str = "/usr/bin/python3", **host: object
 ) -> dict[str, str]:
     wanted: HostTable = job.recipe.host.changed(**host)
-    found = leak_directories.of_build(job, wanted, facts_of(interpreter))
+    found = leak_directories.build_directories(job, wanted, facts_of(interpreter))
     return {directory.path: directory.what for directory in found}
 
 
@@ -87,7 +87,7 @@ def test_below_a_short_build_out_only_longer_directories_are_looked_for(
 ) -> None:
     job = with_host_file(job, build_out=build_out)
     search = LeakSearch(
-        leak_directories.of_build(job, job.recipe.host, facts_of("/usr/bin/python3"))
+        leak_directories.build_directories(job, job.recipe.host, facts_of("/usr/bin/python3"))
     )
     chance = b"\0/w/a.cc\0/small\0//\0/vault\0/git/a\0"
     assert list(search.leaks("a.so", chance, library=True)) == []

@@ -91,7 +91,7 @@ def test_every_substitute_of_the_recipe_is_made_with_its_digest_and_fits_the_tre
         pytest.skip(
             f"the host file names no source of {', '.join(one.wanted.name for one in supply.missing)}"
         )
-    changed = substitutes.rewritten(texts(V1_8), tables)
+    changed = substitutes.rewrite_rules(texts(V1_8), tables)
     assert list(changed) == ["tensorflow/workspace.bzl"]
     now = {
         one.name: one.sha256 for one in repositories.read({**texts(V1_8), **changed}).repositories

@@ -39,7 +39,7 @@ def test_a_recipe_that_does_not_load_has_a_row_with_its_fault(
     assert (broken.recipe, demo.recipe) == ("broken", "demo")
     assert broken.builds_here == "invalid"
     assert "no closing quote" in broken.fault
-    assert [recipe.name for recipe in recipes.loadable()] == ["demo"]
+    assert [recipe.name for recipe in recipes.readable_recipes()] == ["demo"]
     page.show_recipes([broken, demo])
     # However narrow the table is.
     assert "no closing quote" in err().replace("\n  ", " ")

@@ -141,7 +141,7 @@ def test_a_flaw_of_ours_is_reported_by_the_command_that_is_named(
     builder.raises["demo"] = LookupError("a flaw")
     night.run(host)
     remedies = [shell.remedy("invoke bisect demo")]
-    with states.opened(nightly_directory) as state:
+    with states.open_state(nightly_directory) as state:
         (flawed,) = [found for found in state.builds() if not found.good]
         broken = state.build(flawed.id)
     assert broken
@@ -165,7 +165,7 @@ def test_what_is_bisected_is_chosen_among_the_recipes(
     shell.remedy("invoke bisect demo", "--good", "--bad")
     host = host_with(nightly_directory, "demo")
     night.run(host)
-    with states.opened(nightly_directory) as state:
+    with states.open_state(nightly_directory) as state:
         (good,) = state.builds()
     # The page lists the only build there is, which is no failed one.
     command = f"invoke bisect demo --good {good.id} --bad {good.id}"
@@ -295,7 +295,7 @@ def test_another_night_is_waited_for(tmp_path: Path) -> None:
 def test_a_state_of_a_newer_version_is_left_by_another_directory(
     shell: CommandLine, nightly_file: Path, nightly_directory: Path, tmp_path: Path
 ) -> None:
-    with states.opened(nightly_directory) as state:
+    with states.open_state(nightly_directory) as state:
         state.begin_night(dt.datetime.now(dt.UTC))
     file = nightly_directory / states.FILE
     with closing(sqlite3.connect(file)) as database:

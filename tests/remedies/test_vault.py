@@ -59,7 +59,7 @@ PATCHED = (
 def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(text: str) -> None:
     whole = {**replacing.TEXTS, "tensorflow/workspace.bzl": text}
     wanted = {FFT: replacing.table(strip_prefix="r-1")}
-    fault = failing(lambda: substitutes.rewritten(whole, wanted), RecipeError)
+    fault = failing(lambda: substitutes.rewrite_rules(whole, wanted), RecipeError)
     assert fault.remedy == "Replace this archive by a patch of the tree instead."
     # A tree with such a patch asks for the other archive without a substitute.
     assert replacing.found({"tensorflow/workspace.bzl": PATCHED}, FFT).sha256 == replacing.NEW
@@ -248,7 +248,7 @@ def test_a_worker_of_another_platform_gets_no_inputs(
 ) -> None:
     monkeypatch.setattr(binary, "platform_name", lambda: "hurd-mips")
     worker = HostFile(build_out=tmp_path / "worker")
-    fault = failing(lambda: supply.lacking(offered, worker), HostError)
+    fault = failing(lambda: supply.missing_members(offered, worker), HostError)
     key = find_text(r"'(inputs) = true'", fault.remedy)
     table = {"name": "one", "address": "one.example", "directory": "/srv"}
     for taken in (True, False):
@@ -265,7 +265,7 @@ def test_an_older_worker_says_something_else_and_is_updated(offered: Path, tmp_p
     named = find_text(r"Read what it printed: (\S+);", fault.remedy)
     assert "No idea" in Path(named[1]).read_text("utf-8")
     worker = HostFile(build_out=tmp_path / "worker")
-    said = json.dumps(supply.lacking(offered, worker))
+    said = json.dumps(supply.missing_members(offered, worker))
     new = RemoteBuild(0.0, printed=said, log=str(log))
     assert supply.lacking_of(new, manifest)
 

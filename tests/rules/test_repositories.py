@@ -356,7 +356,7 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     made = only(followed)
     assert (made.file, made.urls) == (place, ("https://example.org/v1",))
     deeper = Reference("other", "deps.bzl", place, 6, "deps")
-    assert rules.joined(found, {call: followed}) == Rules((made,), (), (load, deeper))
+    assert rules.join_rules(found, {call: followed}) == Rules((made,), (), (load, deeper))
     assert rules.follow(load, files) == Rules((), (), (Reference("other", "deps.bzl", place, 2),))
     assert rules.follow(load, {"closure/other.bzl": ""}) is None
 

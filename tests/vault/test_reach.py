@@ -173,7 +173,7 @@ def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_th
         suppliers = Suppliers(store, giver, no_clone, tables, readings, text=lambda _: patch)
         reached = reach.obtain_all(found, None, suppliers)
         unfit = reach.unfit_hunks(reached, tables, suppliers)
-        return [*substitutes.insist_on_patches(unfit)]
+        return [*substitutes.check_patches(unfit)]
 
     assert not unfit(patch(DEFINITIONS, DEFINITIONS.replace(INNER, TWO)))
     wrong = patch(DEFINITIONS.replace(INNER, ONE), DEFINITIONS.replace(INNER, TWO))

@@ -53,7 +53,7 @@ def found(texts: dict[str, str], name: str) -> Repository:
 
 
 def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
-    made = substitutes.rewritten(TEXTS, {"eigen_archive": table(strip_prefix="r-1")})
+    made = substitutes.rewrite_rules(TEXTS, {"eigen_archive": table(strip_prefix="r-1")})
     text = made["tensorflow/workspace.bzl"]
     one = found(made, "eigen_archive")
     assert (one.sha256, one.strip_prefix) == (NEW, "r-1")
@@ -65,7 +65,7 @@ def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
 
 
 def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() -> None:
-    made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix="r-1")})
+    made = substitutes.rewrite_rules(TEXTS, {"fft2d": table(strip_prefix="r-1")})
     assert found(made, "fft2d").urls == (
         "https://mirror.example/github.com/o/r/archive/v1.tar.gz",
         "https://github.com/o/r/archive/v1.tar.gz",
@@ -89,20 +89,20 @@ def mirrored(url):
 def tf_workspace():
   tf_http_archive(name = "r", urls = {urls}, sha256 = "{OLD}")
 """
-    made = substitutes.rewritten({**TEXTS, "tensorflow/workspace.bzl": rules}, {"r": table()})
+    made = substitutes.rewrite_rules({**TEXTS, "tensorflow/workspace.bzl": rules}, {"r": table()})
     assert found(made, "r").urls == (
         "https://mirror.example/github.com/o/r/archive/v1.tar.gz",
         "https://github.com/o/r/archive/v1.tar.gz",
     )
     mirror = "https://mirror.example/x.zip"
     both = table(urls=(mirror, "https://github.com/x.zip"))
-    made = substitutes.rewritten({**TEXTS, "tensorflow/workspace.bzl": rules}, {"r": both})
+    made = substitutes.rewrite_rules({**TEXTS, "tensorflow/workspace.bzl": rules}, {"r": both})
     assert found(made, "r").urls == (mirror, "https://github.com/x.zip")
 
 
 def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     packed = table(urls=(), git="https://example.org/eigen.git", commit="a" * 40, exclude=("test",))
-    made = substitutes.rewritten(TEXTS, {"eigen_archive": packed})
+    made = substitutes.rewrite_rules(TEXTS, {"eigen_archive": packed})
     before, after = found({}, "eigen_archive"), found(made, "eigen_archive")
     assert (after.urls, after.strip_prefix, after.sha256) == (before.urls, before.strip_prefix, NEW)
     wanted = substitutes.wanted_archive("eigen_archive", packed, before)
@@ -171,13 +171,13 @@ def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none(
 
 
 def test_a_text_of_the_recipe_cannot_become_code() -> None:
-    made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix='x", evil = "')})
+    made = substitutes.rewrite_rules(TEXTS, {"fft2d": table(strip_prefix='x", evil = "')})
     assert found(made, "fft2d").strip_prefix == 'x", evil = "'
 
 
 def test_two_rules_of_one_name_are_both_rewritten() -> None:
     twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
-    made = substitutes.rewritten(twice, {"fft2d": table()})
+    made = substitutes.rewrite_rules(twice, {"fft2d": table()})
     both = repositories.read({**twice, **made}).repositories
     assert {one.sha256 for one in both if one.name == "fft2d"} == {NEW}
 
@@ -185,8 +185,8 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
 def test_another_version_in_a_workspace_that_nothing_leads_to_stays_as_it_is() -> None:
     unread = f'http_archive(name = "fft2d", sha256 = "{"3" * 64}", url = "https://a.example/b.zip")'
     texts = {**TEXTS, "third_party/xla/workspace2.bzl": f"def workspace():\n  {unread}\n"}
-    changed = substitutes.rewritten(texts, {"fft2d": table()})
-    assert changed == substitutes.rewritten(TEXTS, {"fft2d": table()})
+    changed = substitutes.rewrite_rules(texts, {"fft2d": table()})
+    assert changed == substitutes.rewrite_rules(TEXTS, {"fft2d": table()})
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_another_version_in_a_workspace_that_nothing_leads_to_stays_as_it_is() -
 )
 def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str], why: str) -> None:
     with pytest.raises(RecipeError, match=f"fetch.substitutes.fft2d: the tree {why}"):
-        substitutes.rewritten({**TEXTS, **texts}, {"fft2d": table()})
+        substitutes.rewrite_rules({**TEXTS, **texts}, {"fft2d": table()})
 
 
 MODULE = f"""\
@@ -229,7 +229,7 @@ def test_the_override_of_a_module_asks_for_the_substitute_by_its_integrity() -> 
     texts = {**TEXTS, "MODULE.bazel": MODULE}
     pin = table(replaces="https://old.example/b.tgz")
     tables = {"platforms": table(strip_prefix="p-1"), "bare": pin}
-    made = substitutes.rewritten(texts, tables, starts=("MODULE.bazel",))
+    made = substitutes.rewrite_rules(texts, tables, starts=("MODULE.bazel",))
     assert made.keys() == {"MODULE.bazel"}
     assert "sha256 =" not in made["MODULE.bazel"]
     rules = repositories.read(made, ("MODULE.bazel",)).repositories
@@ -289,7 +289,7 @@ def test_an_archive_without_a_checksum_gets_that_of_the_recipe() -> None:
     rules = substitutes.with_checksums(repositories.read(texts), tables)
     substitutes.check_replaced(tables, rules.repositories)
     assert {entry.name for entry in rules.repositories if entry.sha256 == NEW} == {"bare", "empty"}
-    made = repositories.read(substitutes.rewritten(texts, tables)).repositories
+    made = repositories.read(substitutes.rewrite_rules(texts, tables)).repositories
     bare, empty, *_ = made
     assert (bare.sha256, bare.strip_prefix) == (NEW, "b")
     assert (empty.sha256, empty.urls) == (NEW, ("https://a.example/e.zip",))
@@ -306,7 +306,9 @@ def test_a_pin_of_another_address_is_refused_with_the_address_to_write() -> None
 def test_a_checksum_that_may_come_with_other_arguments_is_not_written_twice() -> None:
     text = 'MORE = {"strip_prefix": "s"}\n' + LOOSE
     with fails(RecipeError, "fetch.substitutes."):
-        substitutes.rewritten({"WORKSPACE": text}, {"spread": pin_of("https://a.example/s.zip")})
+        substitutes.rewrite_rules(
+            {"WORKSPACE": text}, {"spread": pin_of("https://a.example/s.zip")}
+        )
 
 
 def test_a_table_is_proposed_for_what_a_recipe_can_pin_and_for_nothing_else() -> None:

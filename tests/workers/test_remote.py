@@ -643,7 +643,7 @@ def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     settings = HostFile(build_out=tmp_path, slurm=table_of(tmp_path))
     heard: list[Assignment] = []
     done = WorkSchedule(["a"], (), {})
-    hand_out.by_slurm(settings, done, lambda _: job, program, heard.append, print)
+    hand_out.run_by_slurm(settings, done, lambda _: job, program, heard.append, print)
     assert done.assignments["a"].state == "lost"
     assert "each time before it left a result" in done.assignments["a"].detail
     (submitted,) = (tmp_path / "workers/slurm").glob("*/submitted")

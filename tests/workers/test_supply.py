@@ -137,13 +137,13 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
     offered: Path, worker: HostFile, folder: Path, recipe: Recipe
 ) -> None:
     sent(offered, folder)
-    assert kinds(supply.lacking(folder, worker)) == ALL
+    assert kinds(supply.missing_members(folder, worker)) == ALL
     # Its own CUDA serves: nothing is unpacked.
     worker = worker.changed(cuda=worker.build_out)
     supply.unpack_inputs(folder, worker, SILENCE)
     assert not folder.exists()
     sent(offered, folder)
-    assert supply.lacking(folder, worker) == []
+    assert supply.missing_members(folder, worker) == []
     places = Places(worker.build_out, recipe.name)
     assert [path.name for path in packages.stored_files(places.vault)] == [
         "six-1.11.0-py3-none-any.whl"
@@ -152,7 +152,7 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
     for name in ("manifest.json", "recipe/recipe.json"):
         text = (folder / name).read_text("utf-8").replace('small"', 'other"')
         (folder / name).write_text(text, "utf-8")
-    assert supply.lacking(folder, worker) == []
+    assert supply.missing_members(folder, worker) == []
 
 
 @pytest.mark.medium
@@ -162,12 +162,12 @@ def test_what_a_worker_lost_it_lacks_again(offered: Path, worker: HostFile, fold
     sent(offered, folder)
     shutil.rmtree(worker.build_out / "vault/packages")
     shutil.rmtree(worker.build_out / "git")
-    assert kinds(supply.lacking(folder, worker)) == ["source", "clone", "package"]
+    assert kinds(supply.missing_members(folder, worker)) == ["source", "clone", "package"]
     for path in ("archive", "bazel", "toolkit"):
         shutil.rmtree(folder / path)
     supply.unpack_inputs(folder, worker, SILENCE)
     sent(offered, folder)
-    assert supply.lacking(folder, worker) == []
+    assert supply.missing_members(folder, worker) == []
 
 
 @pytest.mark.medium
@@ -187,7 +187,7 @@ def test_a_file_that_changed_on_the_way_is_named_and_nothing_is_put_anywhere(
 def test_a_folder_without_inputs_is_refused(tmp_path: Path, worker: HostFile, content: str) -> None:
     (tmp_path / bundle.MANIFEST).write_text(content, "utf-8")
     with fails(SupplyError, tmp_path):
-        supply.lacking(tmp_path, worker)
+        supply.missing_members(tmp_path, worker)
 
 
 @pytest.mark.medium
@@ -354,9 +354,9 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
     document.write_text(content.model_dump_json(), "utf-8")
     contents = [bundle.member_of("recipe", document), bundle.member_of("image", layer)]
     room = laid_out(tmp_path / "room", recipe, contents)
-    assert supply.lacking(room, worker) == (["image/layer"] if pinned else [])
+    assert supply.missing_members(room, worker) == (["image/layer"] if pinned else [])
     make_folder(image.path_of(worker.build_out / "vault", table.digest))
-    assert supply.lacking(room, worker) == []
+    assert supply.missing_members(room, worker) == []
 
 
 @pytest.mark.medium

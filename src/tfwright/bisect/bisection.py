@@ -74,7 +74,9 @@ class OutOfTimeError(Exception):
     """A night's budget is spent; what the trials gave is kept for the next one."""
 
 
-def by_night(build: NightlyBuild, seconds: float, note: Callable[[str], None]) -> Culprit | None:
+def find_nightly_culprit(
+    build: NightlyBuild, seconds: float, note: Callable[[str], None]
+) -> Culprit | None:
     """Find the change that broke a nightly build; None where `seconds` are spent before.
 
     Raises HostError if this host cannot build the recipe at all.
@@ -104,7 +106,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     """
     nightly_file, host = nightly.read(), host_file.read()
     nightly.named_targets(nightly_file, name, of_recipe=False)
-    with states.opened(nightly_file.directory) as state:
+    with states.open_state(nightly_file.directory) as state:
         first, last = _first_and_last(state, name, good, bad)
     home = nightly_file.builds
     start, end = _inputs_of(first, home), _inputs_of(last, home)

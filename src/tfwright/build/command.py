@@ -87,7 +87,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
 
         verified.check_name(by)
         # Before the build: what is edited while it runs is not what it builds.
-        lock = recipes.editable(recipe).with_suffix(".lock")
+        lock = recipes.find_editable(recipe).with_suffix(".lock")
         # And as it is written: the job has this host's Bazel in place of the pinned one.
         built = verified.part_checksums(recipes.read(recipe), lock)
     page.show_start(job)
@@ -171,7 +171,7 @@ def plan(
     job = job_of(recipe, until=until, again=again, offline=offline)
     # Text as it is, so that it can be sent into a file and compared.
     if bazelrc:
-        return Answer(configure.rendered(job.recipe, job.host_file), sys.stdout.write)
+        return Answer(configure.render_bazelrc(job.recipe, job.host_file), sys.stdout.write)
     planned, findings = plans.plan(job)
     planned = [*planned]
     warnings = tuple(plans.warnings(job, recipes.find(recipe)))

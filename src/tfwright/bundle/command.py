@@ -50,7 +50,7 @@ def bundle(
     check_exclusive(unpack=unpack, output=output, lacking=lacking)
     if lacking:
         # For the host that sends it: JSON on one line.
-        missing = supply.lacking(Path(lacking), host_file.read())
+        missing = supply.missing_members(Path(lacking), host_file.read())
         return Answer(missing, lambda paths: print(json.dumps(paths)))
     # A folder holds inputs that another host sends to this one, its worker.
     if unpack and Path(unpack).is_dir():

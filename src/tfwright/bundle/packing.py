@@ -232,7 +232,7 @@ def _absent_inputs(job: RecipeJob) -> Iterator[Absent]:
         return
     for part, table in recipe.toolkit.parts():
         for way, pins in table.ways():
-            yield Absent(name=f"{part}: {way}", files=sources.by_file_name(pins))
+            yield Absent(name=f"{part}: {way}", files=sources.pins_by_file_name(pins))
     # A recipe without packages uses what is installed, which only its files can identify.
     if not any(recipe.toolkit.parts()):
         places = cuda.CudaPlaces(recipe, job.host_file)

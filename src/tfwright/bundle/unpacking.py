@@ -99,7 +99,7 @@ def _install(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: 
         # Not executable, whatever the bundle says: nothing starts these files unasked.
         files.move(source, target, 0o644)
     # Before the documents: with them the recipe can be built, so they come last.
-    files.write(arrival.places.own / "bundle.json", manifest.encoded())
+    files.write(arrival.places.own / "bundle.json", manifest.encode())
     for source, target in documents.items():
         files.write(target, source.read_bytes())
     if believed:

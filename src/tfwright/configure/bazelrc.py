@@ -51,15 +51,15 @@ def compare(rendered: str, written: str) -> BazelrcDifference:
     """Say how two bazelrc files differ, as sets of settings."""
     ours, theirs = set(settings(rendered)), set(settings(written))
     # As sets: 1.3 writes TF_CUDNN_VERSION twice, and 2.6 --config=cuda_clang.
-    return BazelrcDifference(_sorted(ours - theirs), _sorted(theirs - ours))
+    return BazelrcDifference(_sort_settings(ours - theirs), _sort_settings(theirs - ours))
 
 
-def _sorted(found: Iterable[Setting]) -> tuple[Setting, ...]:
+def _sort_settings(found: Iterable[Setting]) -> tuple[Setting, ...]:
     return tuple(sorted(found, key=str))
 
 
 # Lines are compared as settings and not as text: Bazel does not care how a flag is spelled.
-def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]) -> str:
+def amend(text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]) -> str:
     """Return a bazelrc without some settings and with others added at its end.
 
     ``@NAME@`` in an added or omitted line stands for the value of NAME.
@@ -69,7 +69,7 @@ def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mappin
     for line in text.splitlines():
         here = set(settings(line))
         # A line may hold several settings, of which only some are unwanted.
-        rest = [str(setting) for setting in _sorted(here - unwanted)]
+        rest = [str(setting) for setting in _sort_settings(here - unwanted)]
         kept += rest if here & unwanted else [line]
     added = [fill_places(line, values) for line in adds]
     return "".join(f"{line}\n" for line in (*kept, *added))

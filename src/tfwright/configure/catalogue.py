@@ -185,7 +185,7 @@ def prompts(version: ExactRelease, system: str) -> tuple[Prompt, ...]:
     return tuple(prompt for prompt in all_prompts() if prompt.belongs_to(version, system))
 
 
-def of_variable(variable: str) -> list[Prompt]:
+def prompts_of_variable(variable: str) -> list[Prompt]:
     """Return all entries for a variable, of any version."""
     return [prompt for prompt in all_prompts() if prompt.variable == variable]
 

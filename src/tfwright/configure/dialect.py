@@ -33,7 +33,7 @@ class Dialect:
     @cached_property
     def traits(self) -> Mapping[str, bool]:
         """What it writes that others do not; none are known of an interface of its own."""
-        return {} if self.own else traits.of(self.version, self.scripts)
+        return {} if self.own else traits.traits_of(self.version, self.scripts)
 
     @property
     def release(self) -> Release:

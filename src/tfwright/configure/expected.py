@@ -116,12 +116,12 @@ def render(interview: Interview, table: ConfigureTable) -> str | None:
     answers = interview.answers.items()
     places = {name: value for name, value in answers if isinstance(value, str)}
     if not interview.dialect.own:
-        return bazelrc.amended(rendering.render(interview), changes.adds, changes.omits, places)
+        return bazelrc.amend(rendering.render(interview), changes.adds, changes.omits, places)
     # Nothing is known of what such a program writes until somebody has recorded it.
     if not changes.lines:
         return None
     recorded = bazelrc.fill_places("\n".join(changes.lines), places)
-    return bazelrc.amended(recorded, changes.adds, changes.omits, places)
+    return bazelrc.amend(recorded, changes.adds, changes.omits, places)
 
 
 def written_files(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:

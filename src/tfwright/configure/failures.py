@@ -22,7 +22,7 @@ SEARCHED_FILES = 20
 """Lines of a report that some file was not found: the first is the reason, then folders follow."""
 
 
-def failure_error(
+def configure_error(
     spoken: Spoken, command: Command, log: Path, recipe: Recipe, asked: Sequence[str]
 ) -> TfwrightError:
     """Return the error that says why ./configure failed; `asked` are the variables it asked for."""

@@ -83,7 +83,7 @@ class ConfigureProgram:
         # A script that runs out of answers may still end with 0, and write nothing.
         if spoken.status != 0 or not all(path.is_file() for path in self.written):
             # Which of its messages mean the recipe and which the host is known there.
-            raise failures.failure_error(
+            raise failures.configure_error(
                 spoken, self.command, self.log, self.recipe, answerer.asked
             )
 

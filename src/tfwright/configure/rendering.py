@@ -101,7 +101,7 @@ class _AnswerWriter:
             return ",".join(sorted(value.split(separator)))
         is_path = value.startswith(("/", "~"))
         return (
-            _resolved(value)
+            _resolve_links(value)
             if is_path and self.follows and self._follows_links(variable, value)
             else value
         )
@@ -155,7 +155,7 @@ def _cut(version: str, parts: int) -> str:
     return ".".join([*version.split("."), *["0"] * parts][:parts])
 
 
-def _resolved(path: str) -> str:
+def _resolve_links(path: str) -> str:
     """Return what the links of a path lead to: in the container, if ./configure runs in one."""
     # configure itself calls these two, and pathlib treats '..' in another way.
     home = os.path.expanduser(path)  # noqa: PTH111

@@ -32,7 +32,7 @@ def answers(prompts: Iterable[Prompt]) -> str:
     for prompt in prompts:
         example = f'"{_EXAMPLES.get(prompt.variable, "...")}"'
         lines.append(f"{prompt.variable} = {'false' if prompt.yes_no else example}")
-    return _indented(lines)
+    return _indent(lines)
 
 
 _EXAMPLES = {
@@ -50,7 +50,7 @@ def prompt(question: str, variable: str, *, yes_no: bool) -> str:
     """Return the table for a question that no catalogue knows, with its answer."""
     answer = f"{variable} = false" if yes_no else f'{variable} = "..."'
     lines = table(question, variable, yes_no=yes_no)
-    return f"{_indented(lines)}\n{_indented(['[configure.answers]', answer])}"
+    return f"{_indent(lines)}\n{_indent(['[configure.answers]', answer])}"
 
 
 def table(question: str, variable: str, *, yes_no: bool) -> list[str]:
@@ -140,12 +140,14 @@ def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
     lines = ["[configure.bazelrc]"]
     for key, settings in (("adds", found.only_written), ("omits", found.only_rendered)):
         if settings:
-            quoted = (json.dumps(portable(each, places), ensure_ascii=False) for each in settings)
+            quoted = (
+                json.dumps(portable_line(each, places), ensure_ascii=False) for each in settings
+            )
             lines += [f"{key} = [", *(f"{INDENT}{text}," for text in quoted), "]"]
-    return _indented(lines)
+    return _indent(lines)
 
 
-def portable(setting: Setting, places: Mapping[str, str]) -> str:
+def portable_line(setting: Setting, places: Mapping[str, str]) -> str:
     """Return a line of a bazelrc with ``@NAME@`` for each place of this host."""
     text = str(setting)
     # The longest path first: a shorter one may be its beginning.
@@ -155,5 +157,5 @@ def portable(setting: Setting, places: Mapping[str, str]) -> str:
     return text
 
 
-def _indented(lines: Iterable[str]) -> str:
+def _indent(lines: Iterable[str]) -> str:
     return "\n".join(f"{INDENT}{line}" for line in lines)

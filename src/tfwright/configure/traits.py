@@ -74,7 +74,7 @@ def files_with_signs() -> tuple[str, ...]:
     return tuple(dict.fromkeys(trait.file for trait in all_traits()))
 
 
-def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
+def traits_of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
     """Return every trait's name, and whether this ./configure has it.
 
     What its script shows counts more than its version: a commit between two releases, or a patch of

@@ -83,7 +83,7 @@ def _answer_faults(interview: Interview, variable: str, answer: Answer) -> Itera
 def _fault_not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFault:
     """Say of a variable that this version does not read what is known of it elsewhere."""
     dialect = interview.dialect
-    known = catalogue.of_variable(variable)
+    known = catalogue.prompts_of_variable(variable)
     if not known:
         return _fault_unknown(interview, variable)
     if any(prompt.belongs_to(dialect.version, dialect.system) for prompt in known):

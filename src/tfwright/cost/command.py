@@ -24,7 +24,7 @@ def cost(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.pipeline.stages import PIPELINE
 
     return Answer(
-        costs.of(job_of(recipe), PIPELINE),
+        costs.read_cost(job_of(recipe), PIPELINE),
         show,
         lambda spent: {**vars(spent), "slowest": spent.slowest},
     )

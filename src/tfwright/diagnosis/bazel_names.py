@@ -52,7 +52,7 @@ class BazelNames:
 
 
 @cache
-def _table() -> BazelNames:
+def _read_table() -> BazelNames:
     document = facts.read(FILE)
     kinds = {name: texts for name, texts in document.items() if name != "versions"}
     spans: dict[str, dict[str, Spans]] = {kind: {} for kind in kinds}
@@ -69,7 +69,7 @@ def option(text: str) -> str:
     if not text.startswith("--"):
         return ""
     name = text.removeprefix("--").partition("=")[0]
-    known = _table().spans.get("option", {})
+    known = _read_table().spans.get("option", {})
     if name not in known and name.removeprefix("no") in known:
         # --noNAME switches --NAME off.
         name = name.removeprefix("no")
@@ -96,7 +96,7 @@ def member(name: str) -> str:
 
     Nothing is known of the types of rules (structures, providers).
     """
-    known = _table().spans.get("member", {})
+    known = _read_table().spans.get("member", {})
     kind = name.partition(".")[0]
     if not any(full.startswith(f"{kind}.") for full in known):
         return ""
@@ -112,7 +112,7 @@ def attribute(name: str) -> str:
 
 
 def _bounds() -> str:
-    versions = _table().versions
+    versions = _read_table().versions
     return f"{versions[0]} to {versions[-1]}"
 
 
@@ -120,7 +120,7 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     """Say which versions have a name; nothing if none of those that were asked has it."""
     ranges = " and ".join(
         first if first == last else f"{first} to {last}"
-        for first, last in _table().spans.get(kind, {}).get(name, ())
+        for first, last in _read_table().spans.get(kind, {}).get(name, ())
     )
     if not ranges:
         return ""

@@ -205,7 +205,7 @@ def message_of(text: str) -> str:
     return f"ERROR: {text.lstrip()}" if rule("lost_mark").match(text) else text
 
 
-def shortened(text: str, most: int = SHOWN) -> str:
+def shorten(text: str, most: int = SHOWN) -> str:
     """Return a line as it can be shown: of at most that many characters, and printable."""
     short = text[:most]
     # Asked of the whole first: most lines are printable, and a log has many.

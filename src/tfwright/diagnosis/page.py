@@ -31,7 +31,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         text.tell("tfwright recognises no error in this log.")
         if not found.harmless:
             doing = tables.look_up("unfinished", found.ending)
-            text.labelled("  end:", f"{found.ending} {doing and f'({doing})'}".strip())
+            text.tell_labelled("  end:", f"{found.ending} {doing and f'({doing})'}".strip())
     else:
         text.tell(
             "The log is empty. Bazel writes to standard error: "
@@ -42,7 +42,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         # What is known of the particular failure makes the advice of its kind idle, or false.
         told = explaining[:number]
         if any(one.line == match.line and one.entry.sample for one in told):
-            text.labelled(text.warning("  kind:"), f"{match.entry.id}: {match.cause}")
+            text.tell_labelled(text.warning("  kind:"), f"{match.entry.id}: {match.cause}")
         else:
             tell_match(match, Path())
     # The root mostly explains the other complaints.
@@ -51,15 +51,15 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         # A compiler's line can be thousands of characters.
         said = match.text.strip()
         short = said[:OTHER_SHOWN] + (" …" if len(said) > OTHER_SHOWN else "")
-        text.labelled("  also:", f"{match.entry.id}, line {match.line}: {short}")
+        text.tell_labelled("  also:", f"{match.entry.id}, line {match.line}: {short}")
     if len(others) > MOST_OTHERS:
         more = text.counted(len(others) - MOST_OTHERS, "other kind")
-        text.labelled("  also:", f"{more} of complaint")
+        text.tell_labelled("  also:", f"{more} of complaint")
     for match in found.harmless:
         label = text.detail("  harmless:")
         # Where it is harmless only without a GPU, the reader may have one.
         said = f"{match.cause} {match.remedy}" if match.entry.unless else match.cause
-        text.labelled(label, f"{match.entry.id}, line {match.line}: {said}", indent=12)
+        text.tell_labelled(label, f"{match.entry.id}, line {match.line}: {said}", indent=12)
     if report:
         text.tell("  If that does not help, here is a report that can be filed as an issue:")
         # The path alone on standard output, as build prints a wheel.
@@ -127,9 +127,9 @@ def tell_match(match: "Match", place: Path) -> None:
     label = text.warning("  likely:" if match.entry.sample else "  kind:")
     if match.certain:
         label = text.good("  known:")
-    text.labelled(label, match.entry.id + (f", line {match.line}" if match.line else ""))
-    text.labelled("    why:", match.cause)
-    text.labelled("    do:", match.remedy)
+    text.tell_labelled(label, match.entry.id + (f", line {match.line}" if match.line else ""))
+    text.tell_labelled("    why:", match.cause)
+    text.tell_labelled("    do:", match.remedy)
     advice = match.advice
     for name, lines in (
         ("    type:", advice.commands),
@@ -140,22 +140,24 @@ def tell_match(match: "Match", place: Path) -> None:
             # To be copied: each stays whole, whatever the width.
             text.tell(f"{'' if number else name:<15}{line}", whole=True)
     for shown in evidence.visible_evidence(match.entry, place, match.parameters):
-        text.labelled("    here:", shown)
+        text.tell_labelled("    here:", shown)
     if match.entry.links:
-        text.labelled("    seen:", match.entry.links[0])
+        text.tell_labelled("    seen:", match.entry.links[0])
 
 
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
-    text.labelled(text.bad(f"Line {first.line}:"), first.what, indent=len(f"Line {first.line}: "))
+    text.tell_labelled(
+        text.bad(f"Line {first.line}:"), first.what, indent=len(f"Line {first.line}: ")
+    )
     # The first line is the headline already.
     for line in first.lines[1:]:
         text.tell(f"    | {line}", text.DETAIL)
     # Bazel's own errors name the action; a compiler's do not.
     if first.action and first.action not in first.what:
-        text.labelled("  action:", first.action)
+        text.tell_labelled("  action:", first.action)
     if first.where:
-        text.labelled("  where:", first.where)
+        text.tell_labelled("  where:", first.where)
 
 
 def diagnosis_data(found: "Diagnosis") -> dict[str, object]:

@@ -14,7 +14,7 @@ from tfwright.diagnosis import complaints, facts, log, tables
 from tfwright.diagnosis.complaints import Complaint, Judged, Recognition
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, add_groups, family_by_id, rule
-from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, shortened
+from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, shorten
 from tfwright.diagnosis.root import REACH, Search
 from tfwright.diagnosis.tables import Advice
 from tfwright.progress import SILENCE, Listener
@@ -201,7 +201,7 @@ def read(stream: LogStream) -> Diagnosis:
         harmless=tuple(harmless.values()),
         lines=kept.count,
         ending=next(
-            (shortened(said) for line in kept.lines[::-1] if (said := line.text.strip())), ""
+            (shorten(said) for line in kept.lines[::-1] if (said := line.text.strip())), ""
         ),
     )
 
@@ -346,11 +346,11 @@ class _Surroundings:
             text = ("… " if start else "") + text[start:]
         return Excerpt(
             line=line.number,
-            what=shortened(text, SHOWN_OF_ROOT),
-            action=shortened(action),
-            where=shortened(own["where"] if own else where),
+            what=shorten(text, SHOWN_OF_ROOT),
+            action=shorten(action),
+            where=shorten(own["where"] if own else where),
             command=command,
-            lines=tuple(map(shortened, following)),
+            lines=tuple(map(shorten, following)),
             last=line.number + len(following) - 1,
         )
 

@@ -53,7 +53,7 @@ class CudaRequirements(HostComparison):
         found = _major_minor(seen[0].value) if seen else wanted
         remedy = self._how_to_get("cuda", cuda=wanted, place=str(place), found=found)
         if not seen:
-            yield _missing("CUDA", [place], wanted, remedy)
+            yield _missing_finding("CUDA", [place], wanted, remedy)
         # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
         elif len({_major_minor(witness.value) for witness in seen}) > 1:
             yield Finding(
@@ -117,9 +117,9 @@ class CudaRequirements(HostComparison):
             page=f"https://developer.nvidia.com/{folder}",
         )
         if not found:
-            yield _missing("cuDNN", prefixes, wanted, remedy)
+            yield _missing_finding("cuDNN", prefixes, wanted, remedy)
         elif wanted and not is_of_line(found.value, wanted):
-            other = _other_version("cuDNN", found, wanted, remedy)
+            other = _version_finding("cuDNN", found, wanted, remedy)
             # Then ./configure takes the one for the other.
             first, last = MAJOR_ONLY
             cut = first <= self.recipe.source.release <= last
@@ -170,9 +170,9 @@ class CudaRequirements(HostComparison):
         found = nvidia.library(self.host.place, part, prefixes)
         remedy = self._how_to_get(part, version=wanted)
         if not found:
-            yield _missing(title, prefixes, wanted, remedy)
+            yield _missing_finding(title, prefixes, wanted, remedy)
         elif wanted and not is_of_line(found.value, wanted):
-            yield _other_version(title, found, wanted, remedy)
+            yield _version_finding(title, found, wanted, remedy)
 
     def host_compiler(self) -> Iterator[Finding]:
         # With TF_CUDA_CLANG, clang compiles the device code itself, and nvcc has no host compiler.
@@ -391,7 +391,7 @@ def _major_minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _missing(title: str, places: Iterable[Path], wanted: str, remedy: str) -> Finding:
+def _missing_finding(title: str, places: Iterable[Path], wanted: str, remedy: str) -> Finding:
     return Finding(
         f"no {title} at {' or '.join(map(str, places))}",
         f"{title} {wanted}".rstrip(),
@@ -400,7 +400,7 @@ def _missing(title: str, places: Iterable[Path], wanted: str, remedy: str) -> Fi
     )
 
 
-def _other_version(title: str, found: Seen, wanted: str, remedy: str) -> Finding:
+def _version_finding(title: str, found: Seen, wanted: str, remedy: str) -> Finding:
     return Finding(
         f"{title} {found}",
         f"{title} {wanted}",

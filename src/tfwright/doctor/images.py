@@ -35,7 +35,7 @@ def missing_image(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         return
     if not registry.names_registry(pinned.name):
         # A name without a registry: the image was made here or on another host.
-        yield _unobtainable(recipe, pinned, "no registry has it")
+        yield _image_finding(recipe, pinned, "no registry has it")
         return
     remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
     yield Finding("the container image is not here yet", pinned.shown, remedy, "check")
@@ -61,7 +61,7 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     elif absent and presence == "no answer" and not shutil.which("skopeo"):
         yield Finding("no skopeo", "it pulls the recipe's image", "apt install skopeo", "check")
     elif absent:
-        yield _unobtainable(recipe, pinned, f"its registry says {said}")
+        yield _image_finding(recipe, pinned, f"its registry says {said}")
     elif presence == "gone":
         yield Finding(
             "the image is gone from its registry",
@@ -72,7 +72,7 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         )
 
 
-def _unobtainable(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
+def _image_finding(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
     """Return the finding for an image that this host cannot obtain."""
     command = "invoke image --add ROOTFS.tar"
     if pinned.containerfile:

@@ -110,7 +110,7 @@ def _show_remedy(label: str, row: str) -> None:
     if command := row[: mark.start()]:
         text.paragraph(label, command, indent=LABEL)
     # Each line gets its sign, or a shell would run the rest of a comment that is pasted.
-    for further in text.wrapped(row[mark.end() :], available - LABEL - 2):
+    for further in text.wrap_row(row[mark.end() :], available - LABEL - 2):
         text.line(" " * LABEL + f"# {further}", whole=True)
 
 

@@ -253,10 +253,10 @@ class Composing:
             own = table.get("requirements", []) if isinstance(table, dict) else None
             # Anything else is a fault, which the model describes.
             if isinstance(own, list) and all(isinstance(line, str) for line in own):
-                table["requirements"] = merged(own, lines)  # type: ignore[index]  # seen above
+                table["requirements"] = merge_packages(own, lines)  # type: ignore[index]  # seen above
 
 
-def merged(own: list[str], resolved: tuple[str, ...]) -> list[str]:
+def merge_packages(own: list[str], resolved: tuple[str, ...]) -> list[str]:
     """Return packages of a recipe with those that were resolved, by name; its own ones win."""
     if not resolved:
         return own

@@ -37,7 +37,7 @@ can be written."""
 
 def home() -> Path:
     """Return the home directory; ``/nonexistent`` if there is none."""
-    found = expanded("~")
+    found = expand_home("~")
     return found if found.is_absolute() else HOMELESS
 
 
@@ -47,7 +47,7 @@ def settings_path(name: str) -> Path:
     return Path(config) / "tfwright" / name
 
 
-def expanded(path: Path | str) -> Path:
+def expand_home(path: Path | str) -> Path:
     """Return a path with its ``~`` or ``~user`` replaced; unchanged without such a user."""
     # Path.expanduser raises RuntimeError for an unknown user.
     return Path(os.path.expanduser(path))  # noqa: PTH111 the same

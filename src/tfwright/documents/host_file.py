@@ -27,7 +27,7 @@ def _check_plain(path: Path) -> Path:
 
 def _absolute_path(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
-    path = filesystem.expanded(_check_plain(path))
+    path = filesystem.expand_home(_check_plain(path))
     if not path.is_absolute():
         raise ValueError(f"{path} must be an absolute path (or start with ~)")
     return path

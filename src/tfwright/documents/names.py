@@ -85,7 +85,9 @@ def one_line(text: str) -> str:
     return text
 
 
-def matching(pattern: str | re.Pattern[str], message: str, most: int = 0) -> Callable[[str], str]:
+def pattern_validator(
+    pattern: str | re.Pattern[str], message: str, most: int = 0
+) -> Callable[[str], str]:
     """Return what accepts a text of a form, on one line. It raises ValueError with the message."""
 
     def accept(text: str) -> str:
@@ -98,11 +100,11 @@ def matching(pattern: str | re.Pattern[str], message: str, most: int = 0) -> Cal
     return accept
 
 
-statement = matching(r"(?s).*\S.*", "must say something")
+statement = pattern_validator(r"(?s).*\S.*", "must say something")
 """Accepts one line that says something."""
 # git reads a..b as a range of commits.
 _PLAIN_NAME = r"(?!-)(?!.*\.\.)[\w./+-]+"
-no_option = matching(
+no_option = pattern_validator(
     _PLAIN_NAME,
     "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'",
 )
@@ -135,7 +137,7 @@ def inner_path(text: str) -> str:
     return one_line(text)
 
 
-file_name = matching(
+file_name = pattern_validator(
     rf"[A-Za-z0-9_][A-Za-z0-9_.+!-]{{0,{LONGEST_COMPONENT - 1}}}",
     "must be a file's name: letters, digits and _.+!- , not starting with '.' or '-', "
     f"of {LONGEST_COMPONENT} characters at most",
@@ -159,18 +161,20 @@ def recipe_name(text: str) -> str:
 
 
 # ext:: runs any command, and a host that begins with "-" becomes an option of ssh.
-git_url = matching(
+git_url = pattern_validator(
     _GIT_URL,
     "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading '-' "
     "(git's other transports can run commands)",
     LONGEST_URL,
 )
 """Accepts a url whose transport runs no command."""
-download_url = matching(URL, "must be one http, https, ftp or file url without blanks", LONGEST_URL)
+download_url = pattern_validator(
+    URL, "must be one http, https, ftp or file url without blanks", LONGEST_URL
+)
 """Accepts a url that a file can be downloaded from."""
 
 
-replaced = matching(
+replaced = pattern_validator(
     f"{CHECKSUM}|{URL}",
     "must be the checksum that the tree pins (64 digits and letters a to f), or the url that it "
     "names where it pins none",
@@ -179,12 +183,12 @@ replaced = matching(
 """Accepts a checksum, or a url for an archive that has none."""
 
 # pip obeys an option on a line of a requirements file: --index-url, -e, -r.
-exact_pin = matching(
+exact_pin = pattern_validator(
     EXACT_PIN,
     'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like',
 )
 """Accepts a requirement that pins one version."""
-package_url = matching(
+package_url = pattern_validator(
     PACKAGE_URL,
     'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '
     '"pkg:deb/debian/NAME@VERSION" (the version of a deb may be left out)',

@@ -903,7 +903,7 @@ def find(name: str, *, to_write: bool = False) -> Path:
     )
 
 
-def editable(name: str) -> Path:
+def find_editable(name: str) -> Path:
     """Return the file of a recipe as `find` does, for its text to be changed."""
     return file_with_text(find(name, to_write=True))
 
@@ -929,7 +929,7 @@ def names() -> list[str]:
     return sorted({name for path in paths for name in names_on_axes(path)})
 
 
-def loadable(wanted: Collection[str] | None = None) -> Iterator[Recipe]:
+def readable_recipes(wanted: Collection[str] | None = None) -> Iterator[Recipe]:
     """Yield these recipes, or all; a broken one must not keep the others from being used."""
     for name in names() if wanted is None else wanted:
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 
-def frozen(row: dict[str, Any]) -> dict[str, Any]:
+def freeze(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row whose lists are tuples, as frozen objects need them."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
 

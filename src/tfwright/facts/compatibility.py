@@ -205,7 +205,7 @@ def _typed_row(
 ) -> Row | None:
     """Return the same as an object."""
     row = _row_of(kind, release, fork)
-    return model(**facts.frozen(row)) if row else None
+    return model(**facts.freeze(row)) if row else None
 
 
 def hermetic(release: Release) -> Hermetic | None:
@@ -329,7 +329,7 @@ def tested_with(release: Release) -> Tested | None:
 @functools.cache
 def cudas() -> tuple[Cuda, ...]:
     """Return what is known of each CUDA, the oldest first."""
-    return tuple(Cuda(**facts.frozen(row)) for row in facts.read(TABLE)["cuda"])
+    return tuple(Cuda(**facts.freeze(row)) for row in facts.read(TABLE)["cuda"])
 
 
 def cudas_for(gpu: str) -> list[str]:

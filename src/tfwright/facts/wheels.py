@@ -72,7 +72,7 @@ class OfficialWheel:
 
 def official() -> list[OfficialWheel]:
     """Return all rows, the newest release first."""
-    rows = [OfficialWheel(**facts.frozen(row)) for row in facts.read(TABLE)["wheel"]]
+    rows = [OfficialWheel(**facts.freeze(row)) for row in facts.read(TABLE)["wheel"]]
     return sorted(rows, key=lambda row: ExactRelease.parse(row.version), reverse=True)
 
 

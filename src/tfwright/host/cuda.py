@@ -74,7 +74,7 @@ class CudaInForce:
     @property
     def capabilities(self) -> list[str]:
         """The compute capabilities that it makes machine code for, as ``12.0``."""
-        return list(dict.fromkeys(of_machine_code(self.architectures)))
+        return list(dict.fromkeys(code_capabilities(self.architectures)))
 
 
 def downloading_clang(recipe: Recipe) -> compatibility.Hermetic | None:
@@ -187,13 +187,13 @@ class CudaPlaces:
         return Path(path) if path else None
 
 
-def of_machine_code(names: Iterable[str]) -> list[str]:
+def code_capabilities(names: Iterable[str]) -> list[str]:
     """Return the compute capabilities of some GPU code, which is named ``sm_120`` or ``12.0``."""
     # compute_120 is PTX, which the driver compiles, and lto_120 is for a linker.
     return [capability(name) for name in names if not name.startswith(("compute_", "lto_"))]
 
 
-def of_ptx(names: Iterable[str]) -> list[str]:
+def ptx_capabilities(names: Iterable[str]) -> list[str]:
     """Return the compute capabilities whose PTX is among some GPU code: ``compute_120`` is 12.0."""
     return [capability(name) for name in names if name.startswith("compute_")]
 

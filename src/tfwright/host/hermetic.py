@@ -67,7 +67,7 @@ def downloads(recipe: Recipe, host_file: HostFile) -> compatibility.Hermetic | N
         lists = GitRepository(toolchain).texts_at(commit, tree_files.CUDA_LISTS)
     bazelrc = configurations.BAZELRCS[0]
     texts = tree_files.unpatched_texts(tree, source, [bazelrc])
-    return listings.of_commit(known, texts.get(bazelrc, ""), lists, url)
+    return listings.hermetic_of_commit(known, texts.get(bazelrc, ""), lists, url)
 
 
 def _repository_here(url: str, host_file: HostFile) -> Path | None:

@@ -89,12 +89,12 @@ class ParsedName(NamedTuple):
 def parse_name(filename: str) -> ParsedName:
     """Read a wheel's file name; raise WheelError unless an index can list it."""
     if not SAFE_NAME.fullmatch(filename):
-        raise _unlistable(filename, "its name holds a character that an index cannot list")
+        raise _listing_error(filename, "its name holds a character that an index cannot list")
     try:
         project, version, _, _ = parse_wheel_filename(filename)
     # ValueError covers both, and numbers of more than 4,300 digits.
     except ValueError as fault:
-        raise _unlistable(filename, " ".join(str(fault).split())) from fault
+        raise _listing_error(filename, " ".join(str(fault).split())) from fault
     return ParsedName(project, str(version))
 
 
@@ -111,7 +111,7 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
         metadata = archive.text(wheel, place, archive.LARGEST_HEADERS)
         headers = archive.headers(wheel, "METADATA")
     if not metadata:
-        raise _unlistable(path.name, "it has no METADATA file")
+        raise _listing_error(path.name, "it has no METADATA file")
     version = headers.get("Version")
     try:
         about = ParsedName(
@@ -119,9 +119,9 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
         )
     except ValueError:
         stated = printable(repr(version), LONGEST_SHOWN)
-        raise _unlistable(path.name, f"its METADATA states the version {stated}") from None
+        raise _listing_error(path.name, f"its METADATA states the version {stated}") from None
     if about != name:
-        raise _unlistable(path.name, f"its METADATA is about {about.project} {about.version}")
+        raise _listing_error(path.name, f"its METADATA is about {about.project} {about.version}")
     listed = IndexedWheel(
         filename=path.name,
         project=name.project,
@@ -146,7 +146,7 @@ def _requires_python(stated: str | None) -> str:
         return ""
 
 
-def _unlistable(filename: str, why: str) -> WheelError:
+def _listing_error(filename: str, why: str) -> WheelError:
     return WheelError(
         f"{filename!r} cannot enter the index: {why}",
         remedy="Build the wheel again, or leave it out of the folder.",
@@ -175,7 +175,7 @@ class Catalog:
                 remedy=f"Delete {file}; the next run reads every wheel again.",
             ) from fault
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the text of its file."""
         return _CATALOG.dump_json(self)
 

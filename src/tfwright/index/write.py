@@ -185,7 +185,7 @@ class _Scan:
             # The name of a wheel that is gone stays taken.
             taken = {name: wheel.sha256 for name, (_, wheel) in self._kept.items()}
             catalog = Catalog(self._kept, self._catalog.digests | taken)
-            batch.add(self._packages / wheels.FILE, catalog.encoded())
+            batch.add(self._packages / wheels.FILE, catalog.encode())
 
 
 def _projects_by_folder(

@@ -623,7 +623,7 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
                 "Remove it from source.patches; correct its header if the build still needs it.",
             )
         elif unknown := dropping.unknown_upstream(drop_when, facts):
-            yield _unchecked(subject, name, unknown)
+            yield _unchecked_finding(subject, name, unknown)
         if condition := dropping.misspelt_condition(drop_when):
             # The field, and not a line of another one that speaks of it.
             lines = enumerate(patch.read_text("utf-8", "surrogateescape").splitlines(), 1)
@@ -633,7 +633,7 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
             yield LintFinding(patch, line, what, remedy, "drop-when")
 
 
-def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
+def _unchecked_finding(subject: Subject, patch: str, condition: str) -> LintFinding:
     """Say that nothing here shows whether upstream has a patch."""
     url = subject.recipe.source.url
     why = f"[mirrors] of the host file names no repository on this host for {url}"

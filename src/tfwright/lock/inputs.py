@@ -88,7 +88,7 @@ def _archives(job: RecipeJob) -> list[WantedArchive]:
         repository, programs = external.fetch_commit(job, job.recipe.source), None
         rules = ExternalRules(job, RecipePins.of(job.recipe), repository).rules()
         fetch = job.recipe.fetch
-        kept = substitutes.fitting(fetch.substitutes, rules.repositories)
+        kept = substitutes.fitting_tables(fetch.substitutes, rules.repositories)
         job = replace(job, recipe=job.recipe.changed(fetch=fetch.changed(substitutes=kept)))
     reached = ExternalRules(job, RecipePins.of(job.recipe), repository, programs).from_vault()
     return reach.wanted_archives(reached.rules, job.recipe.fetch.substitutes, locked)

@@ -60,7 +60,7 @@ def pin(
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
-            _insist_on_requirement(where, line)
+            _check_requirement(where, line)
     asked = {"host.requirements": added, "verify.requirements": verifying}
     direct = {key: [*lines, *asked[key]] for key, lines in opened.items()}
     wanted = {
@@ -88,7 +88,7 @@ def pin(
     return Pinned(path, lists, tuple(changes), bazel)
 
 
-def _insist_on_requirement(where: str, line: str) -> None:
+def _check_requirement(where: str, line: str) -> None:
     """Raise RecipeError unless a person named a package, as an index knows it.
 
     `where` is the option that names it, or the recipe's list.
@@ -117,8 +117,8 @@ class _Unresolved:
 
     @classmethod
     def of(cls, named: Sequence[str], all_pins: Sequence[str], new: Sequence[str]) -> Self:
-        direct = _merged([line for line in named if not _is_open(line)], new)
-        resolved = _without(all_pins, direct)
+        direct = _merge_pins([line for line in named if not _is_open(line)], new)
+        resolved = _pins_without(all_pins, direct)
         # Of a list that only the other document has, nothing says what a person wants: all stay.
         return cls(direct if named else [*map(packages.name_of, resolved), *direct], resolved)
 
@@ -148,10 +148,10 @@ def _pin_packages(
         if not each.packages:
             continue
         # The wheel is compiled against this numpy's C API, and may fail with an older one.
-        lines = _merged(each.packages, numpy)
+        lines = _merge_pins(each.packages, numpy)
         # What a person says of a version counts, and then what was resolved before.
-        others = _without(bounds, [line for line in lines if Requirement(line).specifier])
-        first = [*each.preferred, *_without(others, each.preferred)]
+        others = _pins_without(bounds, [line for line in lines if Requirement(line).specifier])
+        first = [*each.preferred, *_pins_without(others, each.preferred)]
         try:
             lists[key] = resolving.resolve(interpreter, version, lines, log, first)
         except SupplyError:
@@ -201,15 +201,15 @@ def _version_bounds(job: RecipeJob) -> list[str]:
     return [*bounds, *compatibility.package_bounds(str(source.exact))]
 
 
-def _without(pins: Sequence[str], others: Sequence[str]) -> list[str]:
+def _pins_without(pins: Sequence[str], others: Sequence[str]) -> list[str]:
     """Return the pins of packages that others do not name."""
     names = {packages.name_of(line) for line in others}
     return [line for line in pins if packages.name_of(line) not in names]
 
 
-def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
+def _merge_pins(pins: Sequence[str], added: Sequence[str]) -> list[str]:
     """Return pins with requirements in the place of those of the same package."""
-    return [*_without(pins, added), *added]
+    return [*_pins_without(pins, added), *added]
 
 
 def _pin_bazel(job: RecipeJob, path: Path) -> str:

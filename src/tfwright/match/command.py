@@ -33,8 +33,8 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
 
     # What cannot be changed about this host completes the wish: its system and its GPU.
     host = probes.this_host()
-    wanted = wishes.of_options(machine, host, release)
-    for_wheels = wanted if machine["host"] else wishes.of_wheels(wanted, host)
+    wanted = wishes.wish_of_options(machine, host, release)
+    for_wheels = wanted if machine["host"] else wishes.wish_of_wheels(wanted, host)
     if index:
         from tfwright.index import matching
         from tfwright.index import page as index_page
@@ -45,8 +45,8 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     answer = page.MatchAnswer(
         wanted,
         official.matches(for_wheels),
-        ranking.rank(recipes.loadable(), wanted, host, host_file.read(), verified.stale),
-        pins.of_new_recipe(wanted),
+        ranking.rank(recipes.readable_recipes(), wanted, host, host_file.read(), verified.stale),
+        pins.new_recipe_pins(wanted),
         releases.exclusions(wanted),
     )
     status = 0 if answer.fits else HostError.exit_status

@@ -108,26 +108,26 @@ class WheelFacts:
             return stated
         row = compatibility.cuda(tested.cuda)
         # Someone else's build of an old release may have another CUDA, and then newer GPU code.
-        usual = row and all(map(row.compiles_for, cuda.of_machine_code(self.code)))
+        usual = row and all(map(row.compiles_for, cuda.code_capabilities(self.code)))
         return (tested.cuda, tested.cudnn) if usual else stated
 
 
 def usable_code(built: Sequence[str], toolkit: str, gpu: str) -> str:
     """Return the code that runs on a GPU: ``machine code``, ``PTX``, or nothing."""
-    if cuda.runs_on(cuda.of_machine_code(built), gpu):
+    if cuda.runs_on(cuda.code_capabilities(built), gpu):
         return "machine code"
     # PTX serves later GPUs as far as the CUDA of the wheel knows them: XLA compiles by itself,
     # and stops at a GPU that it does not know (tensorflow#111958).
     row = compatibility.cuda(toolkit)
     known = row is not None and row.compiles_for(gpu)
-    ptx = any(not is_older(gpu, made_for) for made_for in cuda.of_ptx(built))
+    ptx = any(not is_older(gpu, made_for) for made_for in cuda.ptx_capabilities(built))
     return "PTX" if known and ptx else ""
 
 
 def code_for_others(machine: Sequence[str], built: Sequence[str], toolkit: str, gpu: str) -> str:
     """Say for which GPUs there is machine code, and what comes of the PTX on another `gpu`."""
     said = f"code for {', '.join(machine) or 'no GPU'} only"
-    if any(is_older(made_for, gpu) for made_for in cuda.of_ptx(built)):
+    if any(is_older(made_for, gpu) for made_for in cuda.ptx_capabilities(built)):
         compiled = "the driver compiles for it (not tried)"
         doubt = f"may fail: CUDA {toolkit} does not know {gpu}"
         said += f", and PTX, which {compiled if usable_code(built, toolkit, gpu) else doubt}"
@@ -292,7 +292,7 @@ class Judge:
         if kind:
             return Judgement("GPU code", f"{kind} for compute capability {gpu}", holds=True)
         remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
-        said = code_for_others(cuda.of_machine_code(code), code, toolkit, gpu)
+        said = code_for_others(cuda.code_capabilities(code), code, toolkit, gpu)
         return Judgement("GPU code", said, remedy=remedy)
 
     def _driver(self, toolkit: str) -> Iterator[Judgement]:

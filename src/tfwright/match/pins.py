@@ -59,8 +59,8 @@ class Toolkit:
         return cls(row, release, tested, tree)
 
     def of_commit(self, bazelrc: str, lists: Mapping[str, str], source: str) -> Self:
-        """Return the same with what a commit itself chooses and lists; see `listings.of_commit`."""
-        tree = listings.of_commit(self.tree, bazelrc, lists, source) if self.tree else None
+        """Return the same with what `listings.hermetic_of_commit` reads of a commit."""
+        tree = listings.hermetic_of_commit(self.tree, bazelrc, lists, source) if self.tree else None
         return replace(self, tree=tree)
 
     @property
@@ -182,12 +182,12 @@ def pins(release: Release, wish: Wish, toolkit: Toolkit | None) -> Iterator[Deri
             yield DerivedPin("verify.glibc", f"{what}. {remedy}", open=True)
 
 
-def of_new_recipe(wanted: Wish) -> list[DerivedPin]:
+def new_recipe_pins(wanted: Wish) -> list[DerivedPin]:
     """Return what a new recipe for a wish would pin, for the newest TensorFlow that fits.
 
     The list is empty if no TensorFlow fits.
     """
-    for release in releases.fitting(wanted):
+    for release in releases.fitting_releases(wanted):
         toolkit = Toolkit.of(releases.toolkit_for(wanted, release), release)
         try:
             found = bazel_pin(release, {})

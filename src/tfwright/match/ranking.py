@@ -50,7 +50,7 @@ def rank(
     """
     asked = Release.parse(wanted.release) if wanted.release else None
     # What does not fit is near where it is of about the release that a new recipe would be of.
-    around = asked or next(iter(releases.fitting(wanted)), None)
+    around = asked or next(iter(releases.fitting_releases(wanted)), None)
     found = list[tuple[tuple[int, ...], Candidate]]()
     for recipe in recipes:
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.

@@ -20,7 +20,7 @@ OLDEST_CAPABILITY = "3.0"
 """The oldest GPUs that TensorFlow has code for."""
 
 
-def fitting(wanted: Wish) -> list[Release]:
+def fitting_releases(wanted: Wish) -> list[Release]:
     """Return the releases that go with a wish, the newest first."""
     asked = Release.parse(wanted.release) if wanted.release else None
     return [
@@ -101,7 +101,7 @@ def exclusions(wanted: Wish) -> list[str]:
 
     The list is empty if one fits.
     """
-    if fitting(wanted):
+    if fitting_releases(wanted):
         return []
     release = Release.parse(wanted.release) if wanted.release else None
     if release not in KNOWN and (unknown := list(_beyond_tables(wanted))):
@@ -111,7 +111,9 @@ def exclusions(wanted: Wish) -> list[str]:
     elif release in KNOWN:
         found = list(refusals(release, wanted))
         # Another release alone does not help where the rest excludes itself.
-        found += _conflicts(rest) if not fitting(rest := replace(wanted, release="")) else []
+        found += (
+            _conflicts(rest) if not fitting_releases(rest := replace(wanted, release="")) else []
+        )
     elif release:
         found = [f"there is no TensorFlow {release} that recipes can be written for"]
     else:
@@ -124,11 +126,11 @@ def _conflicts(wanted: Wish) -> list[str]:
     parts = ("python", "gpu", "cuda", "driver", "system", "machine", "glibc", "macos")
     given = [name for name in parts if vars(wanted)[name]]
     alone = [wanted.only([name]) for name in given]
-    if lacking := [one for one in alone if not fitting(one)]:
+    if lacking := [one for one in alone if not fitting_releases(one)]:
         return [said for one in lacking for said in refusals(KNOWN[0], one)]
     sizes = range(2, len(given) + 1)
     groups = (names for size in sizes for names in itertools.combinations(given, size))
-    conflicts = [names for names in groups if not fitting(wanted.only(names))]
+    conflicts = [names for names in groups if not fitting_releases(wanted.only(names))]
     # Whatever contains two that exclude each other says no more than those two.
     conflicts = [names for names in conflicts if len(names) == len(conflicts[0])]
     both = "both " if conflicts and len(conflicts[0]) == 2 else ""  # noqa: PLR2004 a pair
@@ -143,7 +145,7 @@ def _python_range(wanted: Wish, names: Sequence[str]) -> str:
     """Say which Pythons go with all but the Python of the named parts of a wish."""
     if "python" not in names:
         return ""
-    releases = fitting(wanted.only(name for name in names if name != "python"))
+    releases = fitting_releases(wanted.only(name for name in names if name != "python"))
     ranges = [known for release in releases if (known := compatibility.python(release))]
     least = min((known.least for known in ranges), key=version_numbers)
     most = max((known.most for known in ranges), key=version_numbers)
@@ -192,7 +194,7 @@ def _nearest_release(wanted: Wish) -> Iterator[str]:
     given = [name for name in order if vars(wanted)[name]]
     sizes = range(1, len(given) + 1)
     for names in (names for size in sizes for names in itertools.combinations(given, size)):
-        if found := fitting(replace(wanted, **dict.fromkeys(names, ""))):
+        if found := fitting_releases(replace(wanted, **dict.fromkeys(names, ""))):
             # With --release, the list is long only where that is what is left out.
             asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
             place = KNOWN.index(asked) if asked in KNOWN else 0

@@ -101,7 +101,7 @@ class Wish:
         return ", ".join(map(self.label, given))
 
 
-def of_options(options: Mapping[str, str], host: Host, release: str = "") -> Wish:
+def wish_of_options(options: Mapping[str, str], host: Host, release: str = "") -> Wish:
     """Return what the options that describe a machine ask for, completed by a host.
 
     That is the host whose report they name, or else `host`. Raises RecipeError as `wish` does.
@@ -109,7 +109,7 @@ def of_options(options: Mapping[str, str], host: Host, release: str = "") -> Wis
     asked = {("system" if name == "os" else name): value for name, value in options.items()}
     asked["release"] = release
     if report := asked.pop("host", ""):
-        return of_report(Path(report), **asked)
+        return wish_of_report(Path(report), **asked)
     return wish(host, **asked)
 
 
@@ -237,7 +237,7 @@ def _parts_of_gpu(name: str) -> dict[str, str]:
     return found | ({"machine": known.machine} if known.machine else {})
 
 
-def of_wheels(wanted: Wish, host: Host) -> Wish:
+def wish_of_wheels(wanted: Wish, host: Host) -> Wish:
     """Return a wish about wheels that are built already: also glibc and CPU decide which load.
 
     What is not asked for is this host's, where the wish is about it.
@@ -254,7 +254,7 @@ def of_wheels(wanted: Wish, host: Host) -> Wish:
     return Wish(**_loader_parts(host.system, host.machine, seen) | given)
 
 
-def of_report(path: Path, **asked: str) -> Wish:
+def wish_of_report(path: Path, **asked: str) -> Wish:
     """Return a wish for the host that a report is of, as `invoke doctor --json` prints it there.
 
     What is asked for besides wins. Raises RecipeError for a file that is no such report.

@@ -160,7 +160,7 @@ class NightlyBuild(_Frozen):
     unpublished: str = ""
     """Why the index refuses the wheel: most often its name is taken."""
 
-    def redacted(self) -> "NightlyBuild":
+    def redact(self) -> "NightlyBuild":
         """Return the build as strangers may read it."""
         # Not its names, which lead to files, nor what decides whether it is built again.
         names = "recipe source changed commits broken smoke differences host unpublished"

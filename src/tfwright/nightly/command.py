@@ -90,7 +90,7 @@ def nightly(
     if host.nightly.bisect and not host.fleet:
         from tfwright.bisect import bisection
 
-        host = replace(host, bisect=partial(bisection.by_night, note=tell))
+        host = replace(host, bisect=partial(bisection.find_nightly_culprit, note=tell))
     outcome = night.run(host, only=recipe, now=now, wait=wait)
     first = host.nightly.url or str(host.site / "index.html")
     return Answer(outcome, partial(page.show_outcome, address=first))

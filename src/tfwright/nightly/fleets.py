@@ -385,7 +385,7 @@ class NightFleet:
             write_order(folder, orders[name], self.builder, carry=False, offline=offline)
             return ("nightly", "--order", str(folder))
 
-        hand_out.by_slurm(settings, schedule, job_of, program_of, on_assignment, self.note)
+        hand_out.run_by_slurm(settings, schedule, job_of, program_of, on_assignment, self.note)
 
     def _on_worker(self, order: BuildOrder, host: WorkerTable) -> RemoteBuild:
         """Run an order on a worker, and bring its result."""
@@ -410,7 +410,7 @@ class NightFleet:
                 finally:
                     ssh.remove(host, target)
 
-        return hand_out.on_worker(
+        return hand_out.run_on_worker(
             host,
             ("nightly", "--order", target),
             log,

@@ -142,7 +142,7 @@ def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[PlannedT
     """Say what a night would build, in its order, without changing anything."""
     chosen = named_targets(host.nightly, only) if only else targets(host.nightly)
     # No lock: a plan only reads, and may be asked for while a night runs.
-    with states.opened(host.directory, create=False) as state:
+    with states.open_state(host.directory, create=False) as state:
         return _plan_targets(host, state, chosen, asked=now, check_host=True)
 
 
@@ -153,7 +153,7 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
     another process, perhaps on another host, runs a night in the same directory.
     """
     chosen = named_targets(host.nightly, only) if only else targets(host.nightly)
-    with _hold_lock(host.directory, wait=wait), states.opened(host.directory) as state:
+    with _hold_lock(host.directory, wait=wait), states.open_state(host.directory) as state:
         begun = host.clock()
         night = Night(host, state)
         if host.fleet:
@@ -183,7 +183,7 @@ def watch(
 
     Builds nothing; returns how many notices went out.
     """
-    with states.opened(nightly.directory) as state:
+    with states.open_state(nightly.directory) as state:
         book, cut_off = notices.Book(nightly, state, moment, channels, note), False
         book.raise_all()
         last = state.last_night()
@@ -403,7 +403,7 @@ class Night:
             # Inside the try: a disk that is full already fails here.
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
-            build = site.with_refusal(host.site, read_build(), work).redacted()
+            build = site.with_refusal(host.site, read_build(), work).redact()
             past = next(iter(self.state.history_of(build.target, 1)), None)
             if build.result == "blocked" and past and past.verdict == "blocked":
                 before = self.state.build(past.build) if past.detail == build.detail else None
@@ -441,7 +441,7 @@ class Night:
         seconds = (self.host.clock() - order.started).total_seconds()
         result = "blocked" if blocked else "failed"
         # The clock may have been set back meanwhile.
-        return order.outcome(result=result, seconds=max(0.0, seconds), broken=broken).redacted()
+        return order.outcome(result=result, seconds=max(0.0, seconds), broken=broken).redact()
 
     def find_culprits(self, begun: dt.datetime) -> dict[str, str]:
         """Bisect what fails for a new reason, the quickest first, while the budget lasts.

@@ -156,7 +156,7 @@ class Book:
         last = view.nights[-1] if view.nights else None
         for build in view.builds:
             if last and build.id == last.build and build.good:
-                notice = of_wheel(self.nightly, build)
+                notice = wheel_notice(self.nightly, build)
                 earlier = threads.get(notice.thread)
                 if not (earlier and earlier.subject == redact_text(notice.subject)):
                     yield notice
@@ -233,7 +233,7 @@ class Book:
             waiting = [([number], read(body)) for number, body in rows]
             if channel.gathers and len(rows) > MOST_SINGLY:
                 site = _page_url(self.nightly, "")
-                notice = combined([notice for _, notice in waiting], site)
+                notice = combine([notice for _, notice in waiting], site)
                 waiting = [([number for number, _ in rows], notice)]
             for numbers, notice in waiting:
                 problem = ""
@@ -277,7 +277,7 @@ def newest(state: State, count: int) -> list[tuple[str, Notice]]:
     return [(at, read(body)) for at, body in state.database.execute(query, (count,))]
 
 
-def of_wheel(nightly: NightlyFile, build: KeptBuild) -> Notice:
+def wheel_notice(nightly: NightlyFile, build: KeptBuild) -> Notice:
     """Return the notice of a new wheel."""
     target, text = build.target, f"{build.wheel}\n{install(nightly.url, build)}\n"
     page = _page_url(nightly, f"builds/{build.id}/")
@@ -285,7 +285,7 @@ def of_wheel(nightly: NightlyFile, build: KeptBuild) -> Notice:
     return Notice(f"{target} wheel", target, "wheel", subject, text, page)
 
 
-def combined(waiting: Sequence[Notice], page: str) -> Notice:
+def combine(waiting: Sequence[Notice], page: str) -> Notice:
     """Return many notices as one, with a line for each."""
     lines = [f"{notice.subject}: {notice.text.partition(chr(10))[0]}" for notice in waiting]
     cut = [line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + CUT for line in lines]
@@ -432,7 +432,7 @@ def read_secret(path: Path) -> str:
     folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
     # systemd hands credentials over in a directory that only the service can enter.
     credential = bool(folder) and path.parent == Path()
-    place = Path(folder) / path if credential else filesystem.expanded(path)
+    place = Path(folder) / path if credential else filesystem.expand_home(path)
     try:
         with filesystem.open_file(place) as stream:
             # The mode is that of the open file: a path could be replaced between check and read.

@@ -21,7 +21,7 @@ def hide(nightly: NightlyFile, state: State, today: dt.date) -> int:
     kept = state.builds()
     home = nightly.builds
     sizes = {item.id: trees.size(home / item.id) for item in kept}
-    safe, limits = _protected(nightly, state, kept), nightly.retention
+    safe, limits = _protected_builds(nightly, state, kept), nightly.retention
     by_target = defaultdict(list)
     for item in kept:
         # Apart, or a recipe that fails every night would hide all its wheels but the last one.
@@ -55,7 +55,7 @@ def expire(nightly: NightlyFile, state: State, today: dt.date, missing: int = 0)
     days = dt.timedelta(days=nightly.retention.hidden_days)
     kept = state.builds()
     # Asked again: a pointer may have moved back to a build since it was hidden.
-    safe = _protected(nightly, state, kept)
+    safe = _protected_builds(nightly, state, kept)
     hidden = [(item.hidden, item.id) for item in kept if item.hidden and item.id not in safe]
     count = 0
     for since, identifier in sorted(hidden, key=lambda pair: pair[0]):
@@ -97,7 +97,7 @@ def sweep(nightly: NightlyFile, state: State) -> list[str]:
     return lost
 
 
-def _protected(nightly: NightlyFile, state: State, kept: Sequence[KeptBuild]) -> set[str]:
+def _protected_builds(nightly: NightlyFile, state: State, kept: Sequence[KeptBuild]) -> set[str]:
     """Return the identifiers of the builds that may never go."""
     pointers = status.pointers(nightly, state, kept)
     named = {build.id for own in pointers.values() for build in own.values()}

@@ -74,7 +74,7 @@ def show_queue(nightly: NightlyFile, state: State, now: dt.datetime) -> None:
 
 def refresh(nightly: NightlyFile) -> IndexUpdate:
     """Bring the site up to date as it is now, for a person who asks for it."""
-    with states.opened(nightly.directory) as state:
+    with states.open_state(nightly.directory) as state:
         update = publish(nightly, state, dt.datetime.now(dt.UTC))
     copy(nightly)
     return update

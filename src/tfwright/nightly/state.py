@@ -372,7 +372,7 @@ def sound_rows() -> Iterator[None]:
 
 
 @contextmanager
-def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
+def open_state(directory: Path, *, create: bool = True) -> Iterator[State]:
     """Open the state of a build host; raise HostError if its file is damaged or too new.
 
     Without `create`, a host that has none yet is left so. What fails for want of room there names

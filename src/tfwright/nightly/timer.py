@@ -303,20 +303,22 @@ def systemd(schedule: Schedule, folder: Path) -> dict[Path, str]:
             )
     values = {
         "name": NAME,
-        "command": " ".join(map(quoted, schedule.program)),
+        "command": " ".join(map(quote_word, schedule.program)),
         "checkout": schedule.checkout,
         "writable": schedule.writable,
         # Twice the budget: the last build may begin shortly before the budget is used up.
         "seconds": round(schedule.hours * 2 * 3600),
         "calendar": f"*-*-* {hour:02}:{minute:02}:00",
-        "environment": [quoted(f"{name}={value}") for name, value in schedule.environment.items()],
+        "environment": [
+            quote_word(f"{name}={value}") for name, value in schedule.environment.items()
+        ],
         "user": schedule.user,
     }
     names = (f"{NAME}.service", f"{NAME}.timer", f"{NAME}-watch.service", f"{NAME}-watch.timer")
     return {folder / name: render(f"{name}.j2", values) for name in names}
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """Return a word as a systemd command line wants it. Raises RecipeError."""
     _check_printable(word, "a unit")
     # systemd replaces %h and ${NAME} even within quotes; doubling the sign takes it literally.

@@ -191,7 +191,7 @@ def _apply(tree: WorkTree, patch: ForeignPatch, which: str, file: Path) -> str:
 def _fitting_folders(tree: WorkTree, text: str, depth: int) -> list[str]:
     """Return the directories of a tree below which all files are that a patch changes."""
     paths = {
-        "/".join(PurePosixPath(_unquoted(before)).parts[depth:])
+        "/".join(PurePosixPath(_unquote(before)).parts[depth:])
         for before, _, new in _PAIR.findall(text)
         if not new
     }
@@ -215,7 +215,7 @@ def _strip_depth(tree: Path, text: str) -> int:
     """
     # The files of the patch, and whether they are new.
     names = [
-        (_unquoted(after if new or before == "/dev/null" else before), bool(new))
+        (_unquote(after if new or before == "/dev/null" else before), bool(new))
         for before, after, new in _PAIR.findall(text)
     ]
     usual = 1 if _PREFIX.search(text) else 0
@@ -229,7 +229,7 @@ def _strip_depth(tree: Path, text: str) -> int:
     return max(depths, key=found) if any(map(found, depths)) else usual
 
 
-def _unquoted(path: str) -> str:
+def _unquote(path: str) -> str:
     """Return a path as the file system has it: git writes other bytes than ASCII in octal."""
     if not path.startswith('"'):
         return path

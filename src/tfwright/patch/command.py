@@ -49,7 +49,7 @@ def patch(
     from tfwright.pipeline import engine
     from tfwright.tools.git.patching import PatchHeader
 
-    job, path = job_of(recipe), recipes.editable(recipe)
+    job, path = job_of(recipe), recipes.find_editable(recipe)
     # A build that runs would change the tree meanwhile.
     with engine.recipe_lock(job):
         if add:

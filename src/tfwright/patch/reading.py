@@ -127,8 +127,8 @@ def _parse_part(file: Path, text: str) -> ForeignPatch:
         # As they are: a mail may have other bytes than ASCII in them.
         given = {name.lower(): str(value) for name, value in parsed.raw_items()}
         # DEP-3, the header of Debian's patches, has a mail's form.
-        subject = _decoded(given.get("subject") or given.get("description", ""))
-        upstream = _decoded(given.get("bug") or given.get("origin", ""))
+        subject = _decode_field(given.get("subject") or given.get("description", ""))
+        upstream = _decode_field(given.get("bug") or given.get("origin", ""))
         if subject or "content-type" in given:
             text = _mail_text(file, parsed)
             body = _text_above(text)
@@ -169,7 +169,7 @@ def _mail_text(file: Path, mail: Message) -> str:
     )
 
 
-def _decoded(field: str) -> str:
+def _decode_field(field: str) -> str:
     """Return a field of a mail, which may be encoded in ASCII: ``=?UTF-8?q?=C3=A4?=``."""
     if "=?" in field:
         # LookupError: an encoding that Python does not have.

@@ -230,7 +230,7 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     unfit = tuple(name for name in later if not _apply_if_fits(tree, source.file(name)))
     tree.discard()
     files.remove(tree.state)
-    others = (each for each in recipes.loadable() if each.name != job.recipe.name)
+    others = (each for each in recipes.readable_recipes() if each.name != job.recipe.name)
     shared = tuple(one.name for one in others if target in map(one.source.file, one.source.patches))
     return WrittenPatch(target, changed, added=False, unfit=unfit, shared=shared, left_out=left_out)
 
@@ -265,7 +265,7 @@ def _write_difference(
         if before:
             remedy += f" If the tree has all of {target.name}, remove it from source.patches."
         raise RecipeError(f"Nothing differs in {tree.place}", remedy=remedy)
-    _insist_on_text(tree.place, diff)
+    _check_text(tree.place, diff)
     if condition := dropping.misspelt_condition(dict(patching.header_fields(head))["Drop when"]):
         place = f"'Drop when' of {target} as" if before else "--drop-when"
         raise RecipeError(
@@ -294,7 +294,7 @@ def _write_difference(
     return changed
 
 
-def _insist_on_text(tree: Path, diff: str) -> None:
+def _check_text(tree: Path, diff: str) -> None:
     """Raise RecipeError for changed files that a patch of text cannot hold."""
     found = re.findall(r"(?m)^Binary files (.*) and (.*) differ$", diff)
     changed = [before.removeprefix("a/") for before, _ in found if before != "/dev/null"]

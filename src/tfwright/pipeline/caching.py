@@ -89,7 +89,7 @@ def recover_entries(job: Job) -> bool:
 
 
 @contextmanager
-def opened(
+def open_cache(
     job: Job, compilers: CompilerChoice, known: Mapping[str, str], version: str
 ) -> Iterator[PrivateCache | None]:
     """Lay the cache out while the block runs, for a Bazel of a version with these flags.

@@ -102,7 +102,7 @@ def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
     readable = [Path(tfwright.__file__).parent]
     readable += filter(None, (job.host_file.cuda, job.host_file.cudnn))
     # Only where there is a network: pip's settings can hold the password of an index.
-    client = map(filesystem.expanded, CLIENT_FILES if online else ())
+    client = map(filesystem.expand_home, CLIENT_FILES if online else ())
     # Another build_out may share the vault of this one by a link.
     shared = (job.places.vault.resolve(), job.places.git.resolve())
     outside = (path for path in shared if not path.is_relative_to(build_out.resolve()))

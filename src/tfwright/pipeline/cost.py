@@ -65,7 +65,7 @@ def record_run(job: Job, spent: Spent) -> None:
         lines.write(json.dumps(asdict(run)) + "\n")
 
 
-def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
+def read_cost(job: Job, pipeline: Sequence[Stage]) -> Cost:
     """Read what the stages of a recipe took, from what they left behind."""
     stages = tuple(
         StageCost(stage.name, stamp.seconds, stamp.cpu)

@@ -150,7 +150,7 @@ def check_wheel_name(job: RecipeJob) -> None:
     # A directory may be left of a recipe that was renamed or removed.
     stamps = job.places.build_out.glob(f"*/{PUBLISHED}")
     known = {stamp.parents[1].name for stamp in stamps}.intersection(recipes.names())
-    for other in recipes.loadable(sorted(known - {job.name})):
+    for other in recipes.readable_recipes(sorted(known - {job.name})):
         if other.wheel_identity == job.recipe.wheel_identity:
             raise RecipeError(
                 f"The wheel of {job.name} would replace the one of {other.name}: both have the "

@@ -182,10 +182,10 @@ class ExternalRules:
         reached = reach.obtain_all(found, locked, suppliers)
         # What such a file declares is not known: the list of what is missing would not be whole,
         # and the lock would seem to know too much.
-        substitutes.insist_on_loads(tables, reached.rules, reached.unread)
+        substitutes.check_loads(tables, reached.rules, reached.unread)
         # Bazel applies the tree's patches only when it comes to the archive.
         unfit = reach.unfit_hunks(reached, pins.fetch.other_bytes, suppliers)
-        notes = [*substitutes.insist_on_patches(unfit), *reached.notes()]
+        notes = [*substitutes.check_patches(unfit), *reached.notes()]
         if loose := reached.needed_unpinned(locked):
             raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
         missing = reached.needed_missing_archives(locked)

@@ -28,7 +28,7 @@ TOOLKIT = (
 )
 
 
-def of_host(host_file: HostFile) -> Iterator[HostDirectory]:
+def host_directories(host_file: HostFile) -> Iterator[HostDirectory]:
     """Yield the directories that all builds on this host use."""
     for toolkit, what in ((host_file.cuda, "the CUDA toolkit"), (host_file.cudnn, "cuDNN")):
         if toolkit:
@@ -44,7 +44,9 @@ def of_host(host_file: HostFile) -> Iterator[HostDirectory]:
     yield from _with_real_path(out, "the build_out", COMPILED)
 
 
-def of_build(job: "Job", wanted: "HostTable", host: "HostFacts") -> Iterator[HostDirectory]:
+def build_directories(
+    job: "Job", wanted: "HostTable", host: "HostFacts"
+) -> Iterator[HostDirectory]:
     """Yield the directories that one build uses."""
     places = job.places
     yield from _with_real_path(places.tree, "the source tree", COMPILED)
@@ -56,7 +58,7 @@ def of_build(job: "Job", wanted: "HostTable", host: "HostFacts") -> Iterator[Hos
         # In a venv it is a link, and its headers lie where that leads to.
         for program in (host.interpreter, Path(os.path.realpath(host.interpreter))):
             yield from _outside_public(program.parent.parent, "Python", WRITTEN)
-    yield from of_host(job.host_file)
+    yield from host_directories(job.host_file)
 
 
 def _outside_public(path: Path, what: str, remedy: str) -> Iterator[HostDirectory]:

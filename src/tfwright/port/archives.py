@@ -155,7 +155,7 @@ def other_substitutes(url: str) -> dict[str, OtherSubstitute]:
     `url` is the repository in which a commit of theirs is looked for.
     """
     found = dict[str, OtherSubstitute]()
-    for recipe in recipes.loadable():
+    for recipe in recipes.readable_recipes():
         path = file_of(recipes.find(recipe.name))
         for key, table in recipe.fetch.substitutes.items():
             if not table.replaces or table.replaces in found:

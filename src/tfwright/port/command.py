@@ -26,7 +26,7 @@ def port(_: Context, to: str, recipe: str = "demo") -> Shown:
     from tfwright.port import porting
 
     # The original stays as it is: the new release gets a file of its own.
-    return Answer(porting.port(job_of(recipe), recipes.editable(recipe), to), show_port)
+    return Answer(porting.port(job_of(recipe), recipes.find_editable(recipe), to), show_port)
 
 
 def show_port(port: "Port") -> None:

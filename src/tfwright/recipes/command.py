@@ -60,11 +60,11 @@ def new(
             page.show_new,
         )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
-    wish = wishes.of_options(machine, probes.this_host())
+    wish = wishes.wish_of_options(machine, probes.this_host())
     if not (machine["gpu"] or machine["cuda"] or machine["host"]):
         wish = replace(wish, gpu="", driver="")
     if not release:
-        fitting = releases.fitting(wish)
+        fitting = releases.fitting_releases(wish)
         if not fitting:
             raise RecipeError(
                 "tfwright's tables have no TensorFlow for this",
@@ -84,5 +84,5 @@ def record(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.recipes import page, session
 
     job = job_of(recipe)
-    recorded = session.record(job, recipes.editable(recipe), page.ask_question)
+    recorded = session.record(job, recipes.find_editable(recipe), page.ask_question)
     return Answer(recorded, partial(page.show_recorded, recipe=job.argument))

@@ -51,7 +51,7 @@ def show_new(made: "NewRecipe") -> None:
     """Print what is left to decide; the new file on stdout."""
     for line in made.open:
         # With standard output for the path alone, a script can take it.
-        text.labelled(text.warning("  decide: "), line, indent=10)
+        text.tell_labelled(text.warning("  decide: "), line, indent=10)
     argument = shell_word(str(made.path))
     text.next_commands(
         *([f"invoke pin --recipe {argument}"] if made.unpinned else []),

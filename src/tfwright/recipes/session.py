@@ -43,7 +43,7 @@ def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
     recipe = job.recipe.changed(configure=spoken)
     with engine.recipe_lock(job), containers.stage_container(job, "configure"):
         host, inputs, tree = engine.prepare_tree(replace(job, until="source"))
-        program = configure.prepared(job.job, recipe, host, inputs, tree)
+        program = configure.prepare_program(job.job, recipe, host, inputs, tree)
         script = _script_text(tree.path, recipe.configure.program)
         recorder = Recorder(program.interview, ask=ask, script=script)
         try:
@@ -128,7 +128,7 @@ def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str
     before_lines = path.read_text("utf-8")
     for key, settings in sides.items():
         if settings:
-            new = [stanzas.portable(setting, places) for setting in settings]
+            new = [stanzas.portable_line(setting, places) for setting in settings]
             known = getattr(table.bazelrc, key)
             toml_editing.put(path, ("configure", "bazelrc", key), [*known, *new])
             entered += new

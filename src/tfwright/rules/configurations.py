@@ -25,14 +25,14 @@ class Setting(NamedTuple):
 
     def __str__(self) -> str:
         head = f"{self.command}:{self.config}" if self.config else self.command
-        return f"{head} {_quoted(self.flag)}"
+        return f"{head} {_quote_flag(self.flag)}"
 
 
-def _quoted(flag: str) -> str:
+def _quote_flag(flag: str) -> str:
     """Spell a flag so that Bazel and `settings` read it back as one word."""
     # Bazel wants the value of -c as a word of its own.
     if re.match(r"-\w=", flag):
-        return f"{flag[:2]} {_quoted(flag[3:])}"
+        return f"{flag[:2]} {_quote_flag(flag[3:])}"
     # Most flags need no quotes, and then look as ./configure writes them.
     return flag if re.fullmatch(r"[^\s\"'#\\]+", flag) else shlex.quote(flag)
 

@@ -110,7 +110,9 @@ def listed_files(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Compo
                             yield from _entries_in(place, entries, base, DEEPEST)
 
 
-def of_commit(known: Hermetic, bazelrc: str, texts: Mapping[str, str], source: str) -> Hermetic:
+def hermetic_of_commit(
+    known: Hermetic, bazelrc: str, texts: Mapping[str, str], source: str
+) -> Hermetic:
     """Return what is known of a release with the versions that a commit itself chooses and lists.
 
     `texts` are the files of `tree_files.CUDA_LISTS`, as far as they could be read, of `source`.

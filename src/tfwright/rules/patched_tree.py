@@ -95,7 +95,7 @@ class PatchedTree:
         `note` hears of each patch that applies elsewhere than it says. Raises RecipeError for an
         asset that does not fit, or with all patches that do not.
         """
-        self._insist_on_included()
+        self._check_included()
         assets = {
             path: files.sha256(self._table.file(asset))
             for path, asset in self._table.assets.items()
@@ -200,7 +200,7 @@ class PatchedTree:
         files.write(self._tree.path / STEPS, kept.model_dump_json(indent=1))
         self._new = False
 
-    def _insist_on_included(self) -> None:
+    def _check_included(self) -> None:
         """Refuse to change what is never checked out, before anything is changed."""
         from tfwright.tools.git import patching
 

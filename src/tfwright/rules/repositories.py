@@ -141,7 +141,7 @@ def follow(reference: Reference, texts: Mapping[str, str]) -> Rules | None:
     return reading.rules()
 
 
-def joined(found: Rules, followed: Mapping[Reference, Rules]) -> Rules:
+def join_rules(found: Rules, followed: Mapping[Reference, Rules]) -> Rules:
     """Put what nested calls and loads were found to lead to, to the rest.
 
     The calls that were not followed stay nested.

@@ -173,7 +173,7 @@ def target_python(request: Request) -> tuple[Path, str]:
         versions = [request.python]
     for version in versions:
         # A path names one interpreter; a version is looked for on the PATH and in the host file.
-        named = filesystem.expanded(version).absolute() if os.sep in version else None
+        named = filesystem.expand_home(version).absolute() if os.sep in version else None
         path = named or pythons.find(version, request.host_file)
         found = pythons.version_of(path) if path else ""
         if path and found:

@@ -63,7 +63,7 @@ class Terminal(Listener):
         self._close()
         # Only builds have stages.
         lead = f"  {self._stage:<10} - " if self._stage else "  - "
-        text.labelled(text.warning(lead), text_of_note, len(lead))
+        text.tell_labelled(text.warning(lead), text_of_note, len(lead))
         if silent:
             self._shown = Waiting(self._stage)
 
@@ -113,7 +113,7 @@ class Terminal(Listener):
             text.before_next_line(self._close)
         bar.total = progress.total
         bar.n = progress.done
-        known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
+        known = (*measures(progress)[1:], text.shorten(progress.doing, 60, "middle"))
         bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
         # Outside of a stage nothing else says that it is over.
         if progress.total is not None and progress.done >= progress.total:
@@ -156,13 +156,13 @@ def show_error(
     evidence = fault.evidence
     stage = f" in {fault.stage}" if fault.stage else ""
     text.line(to=sys.stderr)
-    text.labelled(text.bad(f"Failed{stage}: "), fault.what, 4)
+    text.tell_labelled(text.bad(f"Failed{stage}: "), fault.what, 4)
     # The lines of the log come first: they are what happened.
     for row in evidence.lines:
         tell(f"    | {row}", text.DETAIL)
-    text.labelled("  do:", fault.remedy)
+    text.tell_labelled("  do:", fault.remedy)
     if evidence.where:
-        text.labelled("  where:", evidence.where)
+        text.tell_labelled("  where:", evidence.where)
     if evidence.command:
         status = f"  (status {evidence.status})" if evidence.status is not None else ""
         ran = f"  ran:    {shlex.join(evidence.command)}{status}"

@@ -93,14 +93,14 @@ def rows_of(stage: str, progress: Progress, available: int) -> list[tuple[Part, 
     # Never as wide as the terminal: a full line would wrap, and the redraw would miss it.
     available -= len(head) + 1
     rows: list[tuple[Part, ...]] = [
-        (text.bold(head), text.shortened(", ".join(measures(progress)), available))
+        (text.bold(head), text.shorten(", ".join(measures(progress)), available))
     ]
     # Cut in the middle: an action's beginning says what is done, its end to which file.
     for action in progress.running[:MOST]:
         lead = text.detail(f"  {text.as_duration(action.seconds):>10}   ")
-        rows.append((lead, text.shortened(action.name, available - 2, "middle")))
+        rows.append((lead, text.shorten(action.name, available - 2, "middle")))
     if not progress.running and progress.doing:
-        doing = text.shortened(progress.doing, available, "middle")
+        doing = text.shorten(progress.doing, available, "middle")
         rows.append((text.detail(" " * len(head) + doing),))
     return rows
 

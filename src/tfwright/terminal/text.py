@@ -115,7 +115,7 @@ def command(lead: str, words: Sequence[str], style: Style = "") -> None:
     line(Styled(row, style), whole=True)
 
 
-def wrapped(row: str, available: int, hang: int = 0) -> list[str]:
+def wrap_row(row: str, available: int, hang: int = 0) -> list[str]:
     """Break a row between its words into lines; those below the first begin with `hang` blanks."""
     # No word is broken, so paths, urls and flags can be copied.
     return textwrap.wrap(
@@ -148,7 +148,7 @@ def _broken_line(
     indent = len(whole) - len(whole.lstrip())
     further = min(indent + 2 if hang is None else hang, max(available // 2, available - MARGIN))
     end = 0
-    rows = wrapped(whole, available, further)
+    rows = wrap_row(whole, available, further)
     # A label is not left alone on its line by a word that is too long for any.
     if len(rows) > 1 and rows[0].strip() == parts[0].text.strip():
         rows[:2] = [whole[: whole.index(rows[1].strip(), len(rows[0])) + len(rows[1].strip())]]
@@ -213,7 +213,7 @@ def read_line() -> str | None:
     return None
 
 
-def labelled(label: Part, sentence: str, indent: int = LABEL) -> None:
+def tell_labelled(label: Part, sentence: str, indent: int = LABEL) -> None:
     """Write a labelled part of an error, finding or note to standard error.
 
     Paths below the working directory are shown relative to it.
@@ -264,7 +264,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, empty: s
         parts: list[Styled] = []
         for column, cell, wide in zip(columns, row, widths, strict=True):
             if wide:
-                cut = shortened(cell.text, wide, column.cut)
+                cut = shorten(cell.text, wide, column.cut)
                 parts.append(Styled(f"{cut:{'>' if column.right else '<'}{wide}}", cell.style))
                 parts.append(Styled(GAP))
         # Blanks at the end of a full line would begin a second one on some terminals.
@@ -305,7 +305,7 @@ def column_widths(columns: Sequence[Column], natural: Sequence[int], available: 
     return widths
 
 
-def shortened(text: str, available: int, cut: Cut = "end") -> str:
+def shorten(text: str, available: int, cut: Cut = "end") -> str:
     """Return `text` in at most `available` characters; an ellipsis marks what was left out."""
     if len(text) <= available or cut == "never":
         return text

@@ -210,7 +210,10 @@ class Installer:
     ) -> InstalledPart:
         """Put what was unpacked into the toolkit, once it is what the recipe wants."""
         # Read from the unpacked files: names of archives promise versions that they do not hold.
-        version, wanted = ways.version_in(HERE, kind.name, made), kind.pinned_version(self.recipe)
+        version, wanted = (
+            ways.installed_version(HERE, kind.name, made),
+            kind.pinned_version(self.recipe),
+        )
         source = next(iter(origin))
         if not version:
             raise SupplyError(
@@ -265,7 +268,7 @@ class Installer:
         # Hashed before it is opened: an archive is untrusted until its checksum fits.
         digest = files.sha256(archive)
         table = dict(self.recipe.toolkit.parts()).get(name)
-        named = sources.by_file_name(table.archives) if table else {}
+        named = sources.pins_by_file_name(table.archives) if table else {}
         pins = {str(part): sha256 for part, sha256 in self.recipe.host.sha256.items()}
         wanted = given.sha256.lower() or pins.get(name) or named.get(archive.name)
         if not wanted:
@@ -287,7 +290,7 @@ def _installed_part(kind: Kind, table: PartTable, root: Path) -> InstalledPart |
     part = tree.read(root).parts.get(kind.name)
     # By checksum: packages of the same version may have been repacked.
     if part is None or not any(
-        part.sources == sources.by_file_name(pins) and table.is_expected(way, part.tree)
+        part.sources == sources.pins_by_file_name(pins) and table.is_expected(way, part.tree)
         for way, pins in table.ways()
     ):
         return None

@@ -22,7 +22,7 @@ def store(vault: Path) -> Store:
     return Store(vault / "toolkit")
 
 
-def by_file_name(pins: Mapping[str, str]) -> dict[str, str]:
+def pins_by_file_name(pins: Mapping[str, str]) -> dict[str, str]:
     """Return pins by the names of their files, without the directories on the server."""
     return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
 
@@ -60,7 +60,9 @@ class Supplier:
                 refused.append(f"{way}: {fault.what}. {fault.remedy}")
             else:
                 # An archive is pinned by its address, a package by its file's name.
-                return Obtained(way, by_file_name(pins), tuple(map(self.store.path, pins.values())))
+                return Obtained(
+                    way, pins_by_file_name(pins), tuple(map(self.store.path, pins.values()))
+                )
         raise SupplyError(
             f"{title} cannot be obtained in any of the ways that the recipe names",
             remedy="Copy the files of one way into "
@@ -78,7 +80,9 @@ class Supplier:
             return
         if self.offline:
             raise SupplyError(f"{len(lacking)} files are not on this host", remedy="Go online.")
-        named = f"{len(lacking)} files" if len(lacking) > 1 else next(iter(by_file_name(lacking)))
+        named = (
+            f"{len(lacking)} files" if len(lacking) > 1 else next(iter(pins_by_file_name(lacking)))
+        )
         self.listener.note(f"Downloading {named} ({way})")
         if way == "archives":
             for missing in self._obtain_archives(lacking, offline=False).missing:

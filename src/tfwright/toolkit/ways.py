@@ -12,7 +12,7 @@ from tfwright.host.place import Place
 from tfwright.host.probes import Host
 
 
-def version_in(place: Place, part: PartName, root: Path) -> str:
+def installed_version(place: Place, part: PartName, root: Path) -> str:
     """Return the version of a part; empty if it is not in that directory."""
     if part == "cuda":
         return next((seen.value for seen in nvidia.cuda(place, root)), "")
@@ -74,7 +74,7 @@ def _copy_command(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]:
     for pattern in _PREFIXES.get(part, ()):
         prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
         # The name of a directory says little about what is in it.
-        found = version_in(host.place, part, prefix)
+        found = installed_version(host.place, part, prefix)
         if found and is_of_line(found, wanted):
             command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
             yield f"{command}   # copies {found}, which is installed there"

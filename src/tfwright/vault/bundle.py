@@ -179,14 +179,14 @@ class Manifest(Table):
         """Return the members of one kind."""
         return [member for member in self.members if member.kind == kind]
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the manifest as it stands in the bundle."""
         return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
 
     @property
     def sha256(self) -> str:
         """The digest that stands for the whole bundle."""
-        return hashlib.sha256(self.encoded()).hexdigest()
+        return hashlib.sha256(self.encode()).hexdigest()
 
     @property
     def size(self) -> int:
@@ -235,7 +235,7 @@ def write(to: Path, manifest: Manifest, sources: Unpacked, report: Report) -> No
 
 
 def _packed_manifest(manifest: Manifest) -> bytes:
-    content = manifest.encoded()
+    content = manifest.encode()
     return _header(MANIFEST, len(content)) + content + _padding(len(content))
 
 
@@ -333,7 +333,7 @@ def _read_manifest(bundle: _ExactReader) -> Manifest:
     except ValidationError as fault:
         raise bundle.error(faults.first_line(fault)) from fault
     # One text for one manifest: its checksum identifies the bundle.
-    if manifest.encoded() != content:
+    if manifest.encode() != content:
         raise bundle.error("it is not written as this version writes it")
     return manifest
 
@@ -380,7 +380,7 @@ def unpack(path: Path, manifest: Manifest, into: Path, report: Report) -> Unpack
 
 def write_folder(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
     """Make a folder that reads like an unpacked bundle, of links to the files of its members."""
-    files.write(folder / MANIFEST, manifest.encoded())
+    files.write(folder / MANIFEST, manifest.encode())
     for member, source in sources.items():
         link = folder / member.path
         link.parent.mkdir(parents=True, exist_ok=True)

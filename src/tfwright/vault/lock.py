@@ -15,7 +15,7 @@ from tfwright.documents.names import (
     Line,
     Sha256,
     Version,
-    matching,
+    pattern_validator,
 )
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
@@ -63,7 +63,7 @@ def _sorted(entries: Entries) -> Entries:
 
 Sorted = AfterValidator(_sorted)
 # Locks come with bundles and repositories of strangers, and an address reaches Bazel and git.
-_url = matching(
+_url = pattern_validator(
     f"{URL}|{registries.PATTERN}",
     "must be one http, https, ftp or file url, or a package url, without blanks",
     LONGEST_URL,

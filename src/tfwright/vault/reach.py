@@ -203,7 +203,7 @@ def obtain_all(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached
         more = {reference: _read_reference(reference, reached, suppliers) for reference in unread}
         followed |= {reference: behind for reference, behind in more.items() if behind}
         rules = listings.with_chosen_files(
-            repositories.joined(found, followed), environment, content
+            repositories.join_rules(found, followed), environment, content
         )
         # A list of files that was brought names more as well.
         if not any(more.values()) and {*rules.repositories} <= {*reached.rules.repositories}:

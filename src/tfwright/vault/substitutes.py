@@ -78,7 +78,7 @@ def check_replaced(tables: Mapping[str, SubstituteTable], found: Sequence[Reposi
     )
 
 
-def fitting(
+def fitting_tables(
     tables: Mapping[str, SubstituteTable], found: Sequence[Repository]
 ) -> dict[str, SubstituteTable]:
     """Return the substitutes that name the archive which the tree pins."""
@@ -141,7 +141,7 @@ def table_lines(repository: Repository) -> list[str]:
     ]
 
 
-def insist_on_loads(
+def check_loads(
     tables: Mapping[str, SubstituteTable], found: Rules, unread: Iterable[Reference]
 ) -> None:
     """Raise RecipeError for a substitute without a file that Bazel loads from it.
@@ -167,7 +167,7 @@ def insist_on_loads(
     )
 
 
-def insist_on_patches(unfit: Iterable[tuple[str, str, HunkPlace]]) -> Iterator[str]:
+def check_patches(unfit: Iterable[tuple[str, str, HunkPlace]]) -> Iterator[str]:
     """Raise RecipeError for substitutes that a patch of the tree cannot be applied to.
 
     Yields a sentence for what Bazel 7 and GNU patch apply, and git does not. `unfit` are the
@@ -220,7 +220,7 @@ def _declarations(name: str, found: Sequence[Repository]) -> list[Repository]:
     return [repository for repository in own if repository.sha256 == counts[0].sha256]
 
 
-def rewritten(
+def rewrite_rules(
     texts: Mapping[str, str],
     tables: Mapping[str, SubstituteTable],
     rules: Rules | None = None,
@@ -240,7 +240,7 @@ def rewritten(
     }
     # From below, since an edit moves what is under it.
     for path, line, name in sorted(places, reverse=True):
-        changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
+        changed[path] = _edit_rule(changed.get(path, texts[path]), path, line, name, tables[name])
     # Read again by the same reader: an edit that Bazel would misread must not get into a build.
     for rule in repositories.read({**texts, **changed}, starts).repositories:
         table = tables.get(rule.name)
@@ -268,7 +268,7 @@ def _rule_on_line(tree: ast.Module, line: int, table: SubstituteTable) -> ast.Ca
     return None
 
 
-def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) -> str:
+def _edit_rule(text: str, path: str, line: int, name: str, table: SubstituteTable) -> str:
     """Return a file in which one rule asks for the substitute."""
     # Edited as text and not written from the tree: comments and lines of the file must stay.
     tree = ast.parse(text)

@@ -128,7 +128,7 @@ def known_recipes(names: Sequence[str] = ()) -> list[Recipe]:
 
 def overview(build_out: Path) -> Inventory:
     """Take the inventory also where recipes do not load."""
-    loaded = list(recipes.loadable())
+    loaded = list(recipes.readable_recipes())
     broken = sorted({*recipes.names()} - {recipe.name for recipe in loaded})
     return replace(take_inventory(build_out, loaded), broken=tuple(broken))
 

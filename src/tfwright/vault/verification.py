@@ -29,7 +29,7 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     usage.remove_entries(build_out, removed)
     paths = {damage.path for damage in found}
     users = {user for entry in entries if entry.path in paths for user in inventory.users(entry)}
-    for recipe in recipes.loadable():
+    for recipe in recipes.readable_recipes():
         if mirrors.path_of(build_out / "git", recipe.source.url) in paths:
             users.add(recipe.name)
     # Say which commands restore the inputs, which `users` need.

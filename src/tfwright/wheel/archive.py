@@ -192,7 +192,7 @@ def append_packed(
 
 
 @contextmanager
-def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Content]:
+def member_content(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Content]:
     """Give the bytes of a member: in memory where they fit there, else mapped from a copy on disk.
 
     Raises what `open_wheel` turns into WheelError where the member is damaged.

@@ -71,9 +71,9 @@ def inspect(
 
         check_exclusive(here=here, host=machine["host"])
         host = probes.this_host()
-        wanted = wishes.of_options(machine, host)
+        wanted = wishes.wish_of_options(machine, host)
         if here:
-            wanted = wishes.of_wheels(wanted, host)
+            wanted = wishes.wish_of_wheels(wanted, host)
         verdict = fit.verdict(report, wanted, host if here else None, host_file.read())
         show = partial(match_page.show_verdict, then=page.show_report)
         data = match_page.verdict_data
@@ -110,4 +110,4 @@ def _directories() -> "Iterator[HostDirectory]":
     from tfwright.documents import host_file
     from tfwright.pipeline import leak_directories
 
-    return leak_directories.of_host(host_file.read())
+    return leak_directories.host_directories(host_file.read())

@@ -73,7 +73,7 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None =
 
 def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> RecordEntry:
     """Return a file's line, with its digest."""
-    with archive.unpacked(wheel, member) as content:
+    with archive.member_content(wheel, member) as content:
         return entry(member.filename, content)
 
 

@@ -89,9 +89,9 @@ def rewrite(content: bytearray, wanted: WantedCommands, name: str) -> tuple[str,
     for part, new in touched:
         _check_commands(content, part, new, name)
     for part, new in touched:
-        packed = _joined(new)
+        packed = _join_commands(new)
         # Zeros where there were more before.
-        block = packed.ljust(len(_joined(part.commands)), b"\0")
+        block = packed.ljust(len(_join_commands(part.commands)), b"\0")
         _overwrite(content, part.start + 16, struct.pack("<2I", len(new), len(packed)))
         _overwrite(content, part.start + macho.LENGTH, block)
         # Last, since the digests cover the header with its new commands.
@@ -134,13 +134,13 @@ def _command(kind: int, fields: bytes, path: str) -> LoadCommand:
     return LoadCommand(kind, (head + body).ljust(size, b"\0"))
 
 
-def _joined(commands: Sequence[LoadCommand]) -> bytes:
+def _join_commands(commands: Sequence[LoadCommand]) -> bytes:
     return b"".join(command.content for command in commands)
 
 
 def _check_commands(content: bytearray, part: Slice, new: Sequence[LoadCommand], name: str) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
-    size, called = len(_joined(new)), f"{name} ({part.machine})"
+    size, called = len(_join_commands(new)), f"{name} ({part.machine})"
     # Sections follow: moving them would change every address in the library.
     if size > part.space:
         raise WheelError(

@@ -126,7 +126,7 @@ def build_remotely(  # noqa: PLR0913, PLR0917 what is built, and where
         supplied = hand_out.slurm_of(settings).inputs
         task_of = partial(program_of, options=options, supplied=supplied)
         schedule = WorkSchedule(recipes, (), _last_times(settings))
-        hand_out.by_slurm(settings, schedule, job_of, task_of, on_assignment, note)
+        hand_out.run_by_slurm(settings, schedule, job_of, task_of, on_assignment, note)
         return _record_times(settings, [*schedule.assignments.values()])
     hosts = hand_out.hosts(settings)
     folder = _folder(settings)
@@ -151,7 +151,7 @@ def build_remotely(  # noqa: PLR0913, PLR0917 what is built, and where
                     f"{host.name} uses in its [[workers]] table, and tfwright copies the wheel.",
                 )
 
-        return hand_out.on_worker(
+        return hand_out.run_on_worker(
             host,
             program_of(recipe, options, supplied=host.supplied),
             # A recipe may be named by a path, whose slashes would make directories.

@@ -66,7 +66,7 @@ def run(schedule: WorkSchedule, build: Build, on_assignment: OnAssignment) -> No
     schedule.close()
 
 
-def on_worker(  # noqa: PLR0913 a command, and what surrounds it
+def run_on_worker(  # noqa: PLR0913 a command, and what surrounds it
     host: WorkerTable,
     program: Sequence[str],
     log: Path,
@@ -103,7 +103,7 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     return done
 
 
-def by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
+def run_by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
     settings: HostFile,
     schedule: WorkSchedule,
     job_of: Callable[[str], RecipeJob],

@@ -58,4 +58,4 @@ def _explain(given: Assignment) -> None:
     """Say why a worker did not build a recipe, and what to do about it."""
     for label, sentence in (("why:", given.detail), ("do:", given.remedy), ("log:", given.log)):
         if sentence:
-            text.labelled(f"    {label}", sentence)
+            text.tell_labelled(f"    {label}", sentence)

@@ -154,7 +154,7 @@ def lacking_of(asked: RemoteBuild, manifest: Manifest) -> list[str]:
     return sorted(lacking & known)
 
 
-def lacking(folder: Path, settings: HostFile) -> list[str]:
+def missing_members(folder: Path, settings: HostFile) -> list[str]:
     """Return the paths of the members of a folder's manifest that this host does not have.
 
     Raises SupplyError if the folder holds no inputs, HostError if they are for another platform.
@@ -221,7 +221,7 @@ def unpack_inputs(folder: Path, settings: HostFile, listener: Listener) -> Manif
         placed = bundle.verified_folder(folder, manifest)
         Arrival(manifest, recipe, placed, places, listener).place_inputs(places.vault)
         # `invoke vault --gc` keeps what this names.
-        files.write(places.own / "bundle.json", manifest.encoded())
+        files.write(places.own / "bundle.json", manifest.encode())
     files.remove(folder)
     # Other recipes' inputs, whose transfer was cut and never went on.
     files.remove_old(folder.parent, LEFT_DAYS)

@@ -18,7 +18,7 @@ def test_an_index_that_is_not_reached_is_told_from_one_that_lacks_a_pin(
     line: str, kind: type[SupplyError], remedy: str
 ) -> None:
     fault = ToolError("pip failed", remedy="-", evidence=Evidence(lines=(line,)))
-    assert package_clients.kind_of(fault) is kind
+    assert package_clients.error_kind(fault) is kind
     assert package_clients.pip_remedy(fault, line).startswith(remedy)
 
 

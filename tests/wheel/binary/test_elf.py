@@ -431,7 +431,7 @@ def test_a_text_without_an_end_is_refused() -> None:
 
 
 def code_of(content: bytes | bytearray) -> machine_code.Code:
-    code = machine_code.of_elf(ElfImage(content))
+    code = machine_code.elf_code(ElfImage(content))
     assert code is not None
     return code
 
@@ -441,7 +441,7 @@ def test_code_beyond_the_end_of_a_cut_file_is_refused(putting: bytes) -> None:
     end = next(part.offset + part.size for part in image.loaded if part.flags & 1)
     image.content = putting[: end - 1]
     with pytest.raises(ValueError, match="the file ends before them"):
-        machine_code.of_elf(image)
+        machine_code.elf_code(image)
 
 
 def test_more_symbols_than_any_library_has_are_refused(

@@ -374,7 +374,7 @@ def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
 
 
 def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
-    assert needs.unreadable([library(), Library("b.so", 1, fault="it is cut")]) == [
+    assert needs.unreadable_libraries([library(), Library("b.so", 1, fault="it is cut")]) == [
         "b.so cannot be read: it is cut"
     ]
 

@@ -65,8 +65,8 @@ def test_libraries_in_purelib_are_judged_as_any_others(wheel: Path, tmp_path: Pa
 
 def test_name_and_tags_change_together(wheel: Path) -> None:
     platform = "manylinux_2_31_x86_64"
-    assert platform_tag.renamed(wheel.name, platform) == f"small-1.0-cp311-cp311-{platform}.whl"
+    assert platform_tag.wheel_name(wheel.name, platform) == f"small-1.0-cp311-cp311-{platform}.whl"
     with zipfile.ZipFile(wheel) as archive:
-        text = platform_tag.retagged(archive, platform).decode()
+        text = platform_tag.with_platform_tags(archive, platform).decode()
     assert f"Tag: cp311-cp311-{platform}\n" in text
     assert "linux_x86_64\n" not in text.replace(platform, "")

@@ -36,7 +36,7 @@ def find(name: str) -> tuple[NightlyBuild, Path]:
     if name and (found := builds.read(Path(name))):
         return found, Path(name)
     host = nightly.read()
-    with states.opened(host.directory) as state:
+    with states.open_state(host.directory) as state:
         named = state.build(name)
         kept = state.builds(name if name and not named else "")
         newest = named or (state.build(kept[-1].id) if kept else None)
@@ -55,7 +55,7 @@ def html(build: NightlyBuild, folder: Path) -> str:
     """Return the page of a kept build as it is made now."""
     against = builds.read(folder.parent / build.against) if build.against else None
     # An earlier tfwright may have kept it as it was.
-    return page(build.redacted(), folder, against, folder.parent)
+    return page(build.redact(), folder, against, folder.parent)
 
 
 def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home: Path) -> str:

@@ -291,6 +291,6 @@ def _events(nightly: NightlyFile, state: State) -> list[tuple[str, Notice]]:
     for build in state.builds():
         if build.listed and build.good:
             at = stamp(build.started + dt.timedelta(seconds=build.seconds))
-            events.append((at, notices.of_wheel(nightly, build)))
+            events.append((at, notices.wheel_notice(nightly, build)))
     events.sort(key=lambda event: (event[0], event[1].thread), reverse=True)
     return events[:ENTRIES]

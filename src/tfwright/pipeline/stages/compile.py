@@ -66,7 +66,7 @@ def run(
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     if not caching.recover_entries(job):
         _discard_outputs(job, client)
-    with caching.opened(job, compilers, bazel.options.build, pinned.version) as cache:
+    with caching.open_cache(job, compilers, bazel.options.build, pinned.version) as cache:
         # Here and not at the end, which a build that is killed does not come to.
         if not client.output_base.exists():
             caching.forget_use(job)

@@ -37,7 +37,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     if same := _restore_files(job, key, tree.path):
         job.listener.note("./configure did not run again: only sources for a compiler changed")
         return same
-    program = prepared(job, recipe, host, inputs, tree)
+    program = prepare_program(job, recipe, host, inputs, tree)
     interview, bazelrc = program.interview, program.written[0]
     # Answers that cannot be meant are refused before a program of the tree runs.
     expected.check_answers(interview)
@@ -130,7 +130,7 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copy(source, target)
 
 
-def prepared(
+def prepare_program(
     job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree
 ) -> "ConfigureProgram":
     """Return the ./configure of a tree, which loses what an earlier run edited."""
@@ -291,10 +291,13 @@ def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -
     host = expected.ConfiguredHost(expected.system(recipe))
     interview = expected.interview(recipe, job.host_file, _scripts(recipe, tree), python, host)
     program = _program(job, recipe, interview, None, tree)
-    return (program.command, Writes(program.written[0], rendered(recipe, job.host_file, tree)))
+    return (
+        program.command,
+        Writes(program.written[0], render_bazelrc(recipe, job.host_file, tree)),
+    )
 
 
-def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
+def render_bazelrc(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
     """Return the bazelrc that the recipe gives on this host, as far as it is known without a tree.
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.

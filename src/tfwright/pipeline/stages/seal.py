@@ -62,7 +62,7 @@ def run(
     if platform:
         # Before anything is written: auditwheel must prove a manylinux tag.
         platform_tag.check_platform(path, platform)
-        name = platform_tag.renamed(name, platform)
+        name = platform_tag.wheel_name(name, platform)
     target = job.places.dist / "sealed" / name
     # A change of the platform tag renames the wheel; no earlier one may stay.
     files.remove(target.parent)
@@ -118,7 +118,7 @@ def run(
             build_record.BILL_NAME: bill.write(_materials(job, recipe, path, inputs)),
         }
         if platform:
-            additions["WHEEL"] = platform_tag.retagged(wheel, platform)
+            additions["WHEEL"] = platform_tag.with_platform_tags(wheel, platform)
         with files.replacing(target) as temporary, temporary.open("wb") as stream:
             sealing.seal(wheel, stream, tree.epoch, additions)
     return SealedWheel(wheel=Artefact.of(target))

@@ -52,7 +52,7 @@ def _substituted_files(
     readings = Readings(job.places.readings)
     found = external.rules_of(readings, scratch, table, content, starts)
     texts = patched_tree.rule_texts(scratch, table, content)
-    return substitutes.rewritten(texts, fetch.substitutes, found, starts)
+    return substitutes.rewrite_rules(texts, fetch.substitutes, found, starts)
 
 
 def inputs(table: SourceTable) -> Mapping[str, str]:

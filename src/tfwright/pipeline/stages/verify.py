@@ -96,7 +96,7 @@ def _read_wheel(
     from tfwright.wheel.inspect.floors import Reading
     from tfwright.wheel.inspect.leaks import LeakSearch
 
-    search = LeakSearch(leak_directories.of_build(job, wanted, host))
+    search = LeakSearch(leak_directories.build_directories(job, wanted, host))
     with archive.open_wheel(wheel.path) as content:
         # Once for all readings: unpacking takes most of the time.
         found = inspection.read_contents(content, search)

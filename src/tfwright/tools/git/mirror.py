@@ -94,7 +94,7 @@ class Origin:
 
         Raises RecipeError for anything that git might take for an option or a command.
         """
-        path = filesystem.expanded(named)
+        path = filesystem.expand_home(named)
         address = f"file://{path}" if path.is_absolute() else named
         # git also knows transports that run a command, such as ext::, and ssh takes a host that
         # begins with a dash for an option.

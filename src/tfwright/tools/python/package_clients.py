@@ -53,7 +53,7 @@ def pip_remedy(fault: TfwrightError, said: str, known: str = "") -> str:
     Where its index and the checksums are not the cause, it is what is `known`.
     """
     # Where it reached no server, the requirements say nothing of the cause.
-    if kind_of(fault) is SilentServerError:
+    if error_kind(fault) is SilentServerError:
         return "Check how pip reaches its index: 'pip config list' shows which one it asks."
     if "THESE PACKAGES DO NOT MATCH" in said:
         return (

@@ -82,7 +82,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
             runner.run(command, remedy="Repair the pip that runs tfwright.")
         except ToolError as fault:
             said = _last_error(fault)
-            raise package_clients.kind_of(fault)(
+            raise package_clients.error_kind(fault)(
                 f"pip cannot bring {wanted.name} {wanted.version}: {said}",
                 remedy=package_clients.pip_remedy(fault, said),
                 evidence=fault.evidence,

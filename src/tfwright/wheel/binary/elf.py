@@ -100,7 +100,7 @@ def read(content: Content) -> tuple[LibraryPart, ElfTable]:
         symbols=counted,
     )
     # After its tables: to read the machine code takes the longest.
-    code = machine_code.of_elf(image)
+    code = machine_code.elf_code(image)
     return replace(part, cpu=cpu.read(code) if code else None), table
 
 

@@ -63,7 +63,7 @@ class Code:
         return found if found and place < found.start + found.size else None
 
 
-def of_elf(image: ElfImage) -> Code | None:
+def elf_code(image: ElfImage) -> Code | None:
     """Return the code of a Linux library for x86-64; None for another machine, or without code.
 
     Raises ValueError where its tables do not agree with each other.

@@ -156,8 +156,8 @@ def _differences(one: OpenWheel, two: OpenWheel) -> Iterator[Difference]:
     # The largest first: in a wheel of TensorFlow, its library is what a reader asks about.
     for place in sorted(changed, key=lambda place: -two.members[place].file_size):
         with (
-            archive.unpacked(one.wheel, one.members[place]) as first,
-            archive.unpacked(two.wheel, two.members[place]) as second,
+            archive.member_content(one.wheel, one.members[place]) as first,
+            archive.member_content(two.wheel, two.members[place]) as second,
         ):
             yield content_difference(place, first, second)
     pairs = {place: (one.members[place], two.members[place]) for place in common}

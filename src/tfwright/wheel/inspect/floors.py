@@ -37,7 +37,7 @@ def readings(
     yield Reading("tags", misfits, f"fit CPython {python} here")
     # Before the floors: a library that cannot be read keeps none of them.
     if found.libraries:
-        faults = needs.unreadable(found.libraries)
+        faults = needs.unreadable_libraries(found.libraries)
         yield Reading("libraries", faults, f"{len(found.libraries)} read")
     for name, floor, faults_of in (
         ("glibc", table.glibc, glibc_faults),

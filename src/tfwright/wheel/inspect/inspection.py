@@ -173,7 +173,7 @@ def _inspect_sound(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSe
     )
     faults += _name_faults(path, folder, project, version)
     faults += tags.faults(path, stated, libraries)
-    faults += needs.unreadable(libraries)
+    faults += needs.unreadable_libraries(libraries)
     notes = defaultdict[str, list[str]](list)
     for library in libraries:
         for note in library.notes():
@@ -300,7 +300,7 @@ def read_contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> W
             # Before the next one: its memory is needed.
             del content
     for member in others:
-        with archive.unpacked(wheel, member) as content:
+        with archive.member_content(wheel, member) as content:
             entries[member.filename] = record.entry(member.filename, content)
             leaks += search.leaks(member.filename, content, library=False)
     # After all have been read: a symbol may come from the wheel's last library.
@@ -314,7 +314,7 @@ def _unpack_member(
 ) -> tuple[Content, record.RecordEntry, ExitStack]:
     """Unpack a member, and describe it while it is at hand; the last gives the memory back."""
     with ExitStack() as stack:
-        content = stack.enter_context(archive.unpacked(wheel, member))
+        content = stack.enter_context(archive.member_content(wheel, member))
         return content, record.entry(member.filename, content), stack.pop_all()
 
 

@@ -86,7 +86,7 @@ def _sort_key(name: str, need: WheelNeed) -> tuple[int, ...]:
     return (LEVELS.index(need.version),) if name == "CPU" else version_numbers(need.version)
 
 
-def unreadable(libraries: Sequence[Library]) -> list[str]:
+def unreadable_libraries(libraries: Sequence[Library]) -> list[str]:
     """Name the libraries about which nothing can be said, once for all with the same fault."""
     alike = defaultdict[str, list[str]](list)
     for library in libraries:

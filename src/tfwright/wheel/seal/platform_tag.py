@@ -81,7 +81,7 @@ def _with_platlib(wheel: Path, scratch: Path) -> Path:
         return copy
 
 
-def renamed(name: str, platform: str) -> str:
+def wheel_name(name: str, platform: str) -> str:
     """Return a wheel's file name with another platform."""
     stem, _, _ = name.removesuffix(".whl").rpartition("-")
     changed = f"{stem}-{platform}.whl"
@@ -90,7 +90,7 @@ def renamed(name: str, platform: str) -> str:
     return changed
 
 
-def retagged(wheel: zipfile.ZipFile, platform: str) -> bytes:
+def with_platform_tags(wheel: zipfile.ZipFile, platform: str) -> bytes:
     """Return the file WHEEL with another platform in its tags."""
     text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8")
     # "Tag: cp311-cp311-linux_x86_64"; a platform holds no hyphen.

@@ -72,7 +72,7 @@ def pack_member(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, moment: Moment)
     """Compress one file; of its mode, only whether it can be executed is kept."""
     # The umask of the building machine decides the other bits.
     mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
-    with archive.unpacked(wheel, member) as content:
+    with archive.member_content(wheel, member) as content:
         return pack(member.filename, content, mode, moment)
 
 
