@@ -89,12 +89,12 @@ class CommandTask(invoke.Task[Any]):
         asked["names"] += [SHORT[flag] for flag in asked["names"] if flag in SHORT]
         return asked
 
-    def get_arguments(self, *given: Any, **named: Any) -> list[Argument]:  # noqa: ANN401 invoke's
+    def get_arguments(self, *positional: Any, **named: Any) -> list[Argument]:  # noqa: ANN401 invoke's
         """Return the options; most functions need not know of --json."""
         # Each time: invoke takes out of `help` what it has shown.
         self.help = dict(self.meanings)
         meaning = "" if "json" in self.defaults else self.help.pop("json", "")
-        arguments = super().get_arguments(*given, **named)
+        arguments = super().get_arguments(*positional, **named)
         if meaning:
             arguments.append(Argument("json", kind=bool, default=False, help=meaning))
         return arguments
@@ -136,9 +136,9 @@ class CommandTask(invoke.Task[Any]):
                 remedy="Unset INVOKE_RUN_DRY, and 'run.dry' in invoke's configuration; "
                 "'invoke plan --recipe NAME' shows what a build would do.",
             )
-        given = {name.replace("_", "-") for name in self._given_options(options)}
+        names = {name.replace("_", "-") for name in self._given_options(options)}
         for name, needed in self.needs.items():
-            if name in given and needed not in given:
+            if name in names and needed not in names:
                 raise RecipeError(
                     f"--{name} does nothing without --{needed}",
                     remedy=f"Add --{needed}, or leave out --{name}.",
@@ -154,10 +154,10 @@ class CommandTask(invoke.Task[Any]):
 
     def resume(self, options: Mapping[str, Any]) -> str:
         """Return the command that goes on where this one ended; empty where none does."""
-        given = self._given_options(options)
+        values = self._given_options(options)
         resumed = {
             f"no-{name}" if value is False else name: value is False or value
-            for name, value in given.items()
+            for name, value in values.items()
             if name in self.resumes
         }
         return resuming(self.name, **resumed) if self.resumes else ""
@@ -254,14 +254,14 @@ def check_exclusive(**options: object) -> None:
     """Refuse two options of which only one would be followed; raises RecipeError."""
     from tfwright.errors import RecipeError
 
-    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
-    if len(given) > 1:
+    flags = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+    if len(flags) > 1:
         raise RecipeError(
-            f"{' and '.join(given)} do not go together", remedy="Give one of them at a time."
+            f"{' and '.join(flags)} do not go together", remedy="Give one of them at a time."
         )
 
 
-def required_file(given: str, command: str) -> Path:
+def required_file(argument: str, command: str) -> Path:
     """Return the path that a command was given.
 
     Invoke takes an unknown option for the value of a positional argument. That is refused here, as
@@ -269,15 +269,15 @@ def required_file(given: str, command: str) -> Path:
     """
     from tfwright.errors import RecipeError
 
-    if not given:
+    if not argument:
         raise RecipeError(
             f"'invoke {command}' needs a file",
             remedy=f"Name one; 'invoke {command} --help' shows how.",
         )
-    if given.startswith("-") and given != "-":
+    if argument.startswith("-") and argument != "-":
         raise RecipeError(
-            f"'{given}' is an unknown option of 'invoke {command}'",
+            f"'{argument}' is an unknown option of 'invoke {command}'",
             remedy=f"'invoke {command} --help' lists its options; a file of that name is "
-            f"./{given}.",
+            f"./{argument}.",
         )
-    return Path(given)
+    return Path(argument)

@@ -169,9 +169,9 @@ class Arrival:
         manifest = self.manifest
         for path in self.files_of("bazel").values():
             binary.add_to_store(path, manifest.bazel, manifest.platform, store, "a bundle")
-        brought = self.files_of("package").items()
+        package_files = self.files_of("package").items()
         packages.store_files(
-            {path: (member.name, member.sha256) for member, path in brought}, store
+            {path: (member.name, member.sha256) for member, path in package_files}, store
         )
         # Where a build makes Bazel's git look for the commits that rules clone.
         packed = {member.name: path for member, path in self.files_of("clone").items()}

@@ -37,15 +37,15 @@ def visible_evidence(
     `place` is where the build writes. Of the parameters, an absolute path is looked at. A log of
     another machine says nothing of this host.
     """
-    given = dict(parameters or {})
-    file = given.pop("given", "")
+    values = dict(parameters or {})
+    file = values.pop("given", "")
     shown = (f"the log shows that {file} gives it",) if file else ()
-    system = given.pop("system", "unknown")
-    if given.pop("elsewhere", "") or system not in {"unknown", platform.system()}:
+    system = values.pop("system", "unknown")
+    if values.pop("elsewhere", "") or system not in {"unknown", platform.system()}:
         return shown
     # The toolkit is left out where the failure is about something else: it would mislead.
     about_gpus = not family.id.startswith(_OF_ANYTHING) or any(
-        _ABOUT_GPUS.search(value) for value in given.values()
+        _ABOUT_GPUS.search(value) for value in values.values()
     )
     seen = []
     for fact in family.evidence:
@@ -53,7 +53,7 @@ def visible_evidence(
         with suppress(OSError):
             if about_gpus or fact not in {"cuda", "driver"}:
                 seen.append(_LOOK[fact](place))
-    for value in given.values():
+    for value in values.values():
         # ./configure joins the files that it looked for by "or"; "//a/b" is a label of Bazel's.
         for part in value.split(" or "):
             path = part.partition(":")[0].lstrip("'\"` ").rstrip("'\"`,. ")

@@ -106,8 +106,10 @@ def read_facts(texts: Sequence[str]) -> Facts:
     read["python"] = re.sub(r"^([23])(\d+)$", r"\1.\2", read["python"])
     systems = ("Darwin", "Windows", "Linux")
     read["system"] = next((name for name in systems if rule(name.lower()).search(text)), "")
-    said = {"gpu": True, "no_gpu": False, "gpu_skipped": True}
-    read["gpu"] = next((there for name, there in said.items() if rule(name).search(text)), None)
+    gpu_rules = {"gpu": True, "no_gpu": False, "gpu_skipped": True}
+    read["gpu"] = next(
+        (there for name, there in gpu_rules.items() if rule(name).search(text)), None
+    )
     # Only ever True: a log that does not name CUDA may be cut off before it does.
     read["cuda"] = True if rule("cuda").search(text) else None
     places = [place["value"] for place in islice(rule("place").finditer(text), _MOST_PLACES)]

@@ -40,8 +40,8 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
     explaining = [match for match in found.matches if match.explains]
     for number, match in enumerate(explaining[:MOST_CAUSES]):
         # What is known of the particular failure makes the advice of its kind idle, or false.
-        told = explaining[:number]
-        if any(one.line == match.line and one.entry.sample for one in told):
+        earlier = explaining[:number]
+        if any(one.line == match.line and one.entry.sample for one in earlier):
             text.tell_labelled(text.warning("  kind:"), f"{match.entry.id}: {match.cause}")
         else:
             tell_match(match, Path())
@@ -49,8 +49,8 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
     others = [match for match in found.matches if not match.explains]
     for match in others[:MOST_OTHERS]:
         # A compiler's line can be thousands of characters.
-        said = match.text.strip()
-        short = said[:OTHER_SHOWN] + (" …" if len(said) > OTHER_SHOWN else "")
+        complaint = match.text.strip()
+        short = complaint[:OTHER_SHOWN] + (" …" if len(complaint) > OTHER_SHOWN else "")
         text.tell_labelled("  also:", f"{match.entry.id}, line {match.line}: {short}")
     if len(others) > MOST_OTHERS:
         more = text.counted(len(others) - MOST_OTHERS, "other kind")
@@ -58,8 +58,8 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
     for match in found.harmless:
         label = text.detail("  harmless:")
         # Where it is harmless only without a GPU, the reader may have one.
-        said = f"{match.cause} {match.remedy}" if match.entry.unless else match.cause
-        text.tell_labelled(label, f"{match.entry.id}, line {match.line}: {said}", indent=12)
+        explanation = f"{match.cause} {match.remedy}" if match.entry.unless else match.cause
+        text.tell_labelled(label, f"{match.entry.id}, line {match.line}: {explanation}", indent=12)
     if report:
         text.tell("  If that does not help, here is a report that can be filed as an issue:")
         # The path alone on standard output, as build prints a wheel.

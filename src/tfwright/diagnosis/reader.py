@@ -172,7 +172,7 @@ def read(stream: LogStream) -> Diagnosis:
     root = search.root()
     matches = around.matches_of_root(root) if root else []
     harmless: dict[str, Match] = {}
-    said = "\n".join(
+    root_text = "\n".join(
         ([kept.lines[root.at].message] if root else []) + [match.cause for match in matches]
     )
     for complaint in search.complaints:
@@ -183,7 +183,7 @@ def read(stream: LogStream) -> Diagnosis:
             word.removeprefix("http_")
             for word in _SUBJECT.findall(kept.lines[complaint.at].message)
         )
-        warned = any(subject in said for subject in subjects)
+        warned = any(subject in root_text for subject in subjects)
         if complaint.rank == "harmless" and not warned:
             # The first line of each kind; a log may have thousands of them.
             if name not in harmless:
@@ -201,7 +201,8 @@ def read(stream: LogStream) -> Diagnosis:
         harmless=tuple(harmless.values()),
         lines=kept.count,
         ending=next(
-            (shorten(said) for line in kept.lines[::-1] if (said := line.text.strip())), ""
+            (shorten(last_line) for line in kept.lines[::-1] if (last_line := line.text.strip())),
+            "",
         ),
     )
 
@@ -317,10 +318,10 @@ class _Surroundings:
         option = parameters.get("option") or parameters.get("config")
         if option and family.id.startswith("bazel-"):
             # With --announce_rc, Bazel shows a file on one line, and its options on the next.
-            given = re.compile(rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])")
+            option_regex = re.compile(rf"(?:^|[ =]){re.escape(option)}(?:$|[ =])")
             for announced, options in pairwise(self.lines):
                 file = _RC_FILE.search(announced.text)
-                if file and given.search(options.text):
+                if file and option_regex.search(options.text):
                     return {**parameters, "given": file["file"]}
         return parameters
 

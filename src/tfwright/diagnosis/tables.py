@@ -176,8 +176,8 @@ def official_wheels(requirement: str, python: str, platform: str) -> str:
     newest = next((each for each in made_for if made_for[each]), "")
     pythons = ", ".join(made_for.get(newest, ()))
     other = f", and not for {python}" if python else ""
-    said = f"The newest {project}, {newest}, has wheels for Python {pythons}{other}{on}."
-    return said if newest else ""
+    sentence = f"The newest {project}, {newest}, has wheels for Python {pythons}{other}{on}."
+    return sentence if newest else ""
 
 
 def meant_package(requirement: str) -> str:
@@ -221,19 +221,19 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
     """
 
     def value(place: re.Match[str]) -> str:
-        given = parameters.get(place["name"], "")
+        parameter = parameters.get(place["name"], "")
         if place["of"]:
             owner = parameters.get(place["of"], "")
-            given = f"{owner}.{given}" if owner and given else ""
+            parameter = f"{owner}.{parameter}" if owner and parameter else ""
         if place["table"]:
-            return look_up(place["table"], given) if given else ""
-        return given[:_LONGEST]
+            return look_up(place["table"], parameter) if parameter else ""
+        return parameter[:_LONGEST]
 
     def part(found: re.Match[str]) -> str:
         alternatives = found[1].split(_OR)
         if len(alternatives) > 1:
-            said = (each for each in alternatives if any(map(value, _PLACE.finditer(each))))
-            return next(said, alternatives[-1])
+            nonempty = (each for each in alternatives if any(map(value, _PLACE.finditer(each))))
+            return next(nonempty, alternatives[-1])
         names = [place["name"] for place in _PLACE.finditer(found[1])]
         if not names:
             # Plain angle brackets, as around the name of a header.

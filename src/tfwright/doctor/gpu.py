@@ -281,14 +281,14 @@ class CudaRequirements(HostComparison):
         gpu = next((gpu.capability for gpu in self.host.gpus), "")
         needed = compatibility.drivers(row, gpu, self.recipe.host.driver or "")
         why = needed.source
-        said = needed.misfit(has.value)
-        if (has and not said) or not why:
+        misfit = needed.misfit(has.value)
+        if (has and not misfit) or not why:
             return
         # Only a note: wheels are often built on hosts without a GPU.
         found = f"driver {has}" if has else "no NVIDIA driver"
         wanted = f"{needed}, to run the wheel; it is built without one"
         if not needed.exist:
-            found, wanted = f"{self.host.gpus[0]}", f"a GPU of today's drivers: the wheel {said}"
+            found, wanted = f"{self.host.gpus[0]}", f"a GPU of today's drivers: the wheel {misfit}"
         yield Finding(
             found,
             wanted,
@@ -302,14 +302,14 @@ class CudaRequirements(HostComparison):
         from tfwright.diagnosis import reader
 
         # nvidia-smi ends with an empty line and adds advice after the first sentence.
-        said = fault.value.splitlines()[0]
-        found = reader.read(BytesIO(said.encode())).matches
+        message = fault.value.splitlines()[0]
+        found = reader.read(BytesIO(message.encode())).matches
         remedy = (
             f"Run '{fault.by}', which must print the driver's version. What the driver reports: "
             "dmesg | grep -i nvrm"
         )
         return Finding(
-            f"nvidia-smi fails: {said}",
+            f"nvidia-smi fails: {message}",
             "a driver that answers, to run the wheel; it is built without one",
             found[0].remedy if found else remedy,
             why=found[0].cause if found else fault.by,

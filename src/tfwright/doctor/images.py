@@ -53,15 +53,15 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     if not registry.names_registry(pinned.name):
         yield from absent
         return
-    presence, said = registry.ask(pinned.name, pinned.digest)
-    why = f"{pinned.name}@{pinned.digest} ({said}, asked just now)"
+    presence, answer = registry.ask(pinned.name, pinned.digest)
+    why = f"{pinned.name}@{pinned.digest} ({answer}, asked just now)"
     if presence == "there":
         # A build pulls it, so that this stops none.
         yield from (replace(finding, blocks="", why=why) for finding in absent)
     elif absent and presence == "no answer" and not shutil.which("skopeo"):
         yield Finding("no skopeo", "it pulls the recipe's image", "apt install skopeo", "check")
     elif absent:
-        yield _image_finding(recipe, pinned, f"its registry says {said}")
+        yield _image_finding(recipe, pinned, f"its registry says {answer}")
     elif presence == "gone":
         yield Finding(
             "the image is gone from its registry",

@@ -45,10 +45,10 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     )
     late = "Nothing, if this host or its network is busy: a build waits longer and asks again."
     within = f"did not answer within {SECONDS:.0f} s"
-    for slow, said, remedy in ((False, "cannot be reached", away), (True, within, late)):
+    for slow, symptom, remedy in ((False, "cannot be reached", away), (True, within, late)):
         if silent := [name for name in wants if faults[name] and (SLOW in faults[name]) is slow]:
             yield Finding(
-                f"{' and '.join(silent)} {said}",
+                f"{' and '.join(silent)} {symptom}",
                 f"a way to {', '.join(wants[name] for name in silent)}",
                 remedy,
                 why="; ".join(dict.fromkeys(faults[name] for name in silent)),

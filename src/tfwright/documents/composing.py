@@ -111,8 +111,8 @@ def named_packages(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     """
     found = {}
     for table in ("host", "verify"):
-        given = values.get(table)
-        lines = given.get("requirements") if isinstance(given, Mapping) else None
+        content = values.get(table)
+        lines = content.get("requirements") if isinstance(content, Mapping) else None
         found[f"{table}.requirements"] = lines if isinstance(lines, list) else []
     return found
 

@@ -95,8 +95,8 @@ def document_faults(
         # what it says has the second one only to go by.
         if place in faults and finding["type"] == "string_type":
             what = f"{_dotted_name(place)}: must be true, false or a text in quotes"
-            given = _toml_text(finding["input"])
-            fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
+            value = _toml_text(finding["input"])
+            fault = DocumentFault(fault.line, f"{what}, not {value}", GENERAL)
         elif place in faults and finding["type"] == "model_type":
             continue
         if others:
@@ -173,19 +173,19 @@ def _source_line(text: str, line: int) -> str:
 def _describe_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[str, str]:
     """Say what a value must be, and what to write."""
     kind = finding["type"]
-    given = _toml_text(finding["input"])
+    value = _toml_text(finding["input"])
     context = finding.get("ctx", {})
     if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {given}", _corrected_line(kind, source, place)
+        return f"must be {_WANTED[kind]}, not {value}", _corrected_line(kind, source, place)
     if kind in _COMPARED:
         words, bound = _COMPARED[kind]
-        return f"must be {words} {context.get(bound)}, not {given}", GENERAL
+        return f"must be {words} {context.get(bound)}, not {value}", GENERAL
     if kind == "literal_error":
         return _describe_choice(str(context.get("expected")), finding["input"]), GENERAL
     if kind == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         form = FORMS.get(pattern, f"of the form {pattern}")
-        return f"must be {form}, not {given}", GENERAL
+        return f"must be {form}, not {value}", GENERAL
     message = printable(finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE)
     # A list is at fault in one of its items, which the author has to find.
     quoted = isinstance(finding["input"], str) and message.startswith("must")
@@ -195,14 +195,14 @@ def _describe_value(finding: "ErrorDetails", source: str, place: Location) -> tu
         # pin resolves the lists of this name, and no plugins.
         if place[1:2] == ("requirements",):
             remedy = f"Write name==version, or let '{invoke('pin')}' choose the version."
-    return f"{given} {message}" if quoted else message, remedy
+    return f"{value} {message}" if quoted else message, remedy
 
 
-def _describe_choice(expected: str, given: object) -> str:
-    what = f"must be {expected}, not {_toml_text(given)}"
+def _describe_choice(expected: str, value: object) -> str:
+    what = f"must be {expected}, not {_toml_text(value)}"
     choices = re.findall(r"'([^']*)'", expected)
     by_lower_case = {choice.lower(): choice for choice in choices}
-    near = nearest(str(given).lower(), by_lower_case)
+    near = nearest(str(value).lower(), by_lower_case)
     return f"{what}; did you mean {by_lower_case[near]!r}?" if near else what
 
 

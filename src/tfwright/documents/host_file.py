@@ -223,16 +223,16 @@ class HostFile(Table):
 
     def bazel(self, version: str) -> Path | None:
         """Return the binary of a version that this host names, if any."""
-        given = self.bazels.get(version)
-        if given and not isinstance(given, OtherBazel):
-            return given
+        entry = self.bazels.get(version)
+        if entry and not isinstance(entry, OtherBazel):
+            return entry
         others = (one for one in self.bazels.values() if isinstance(one, OtherBazel))
         return next((one.path for one in others if one.version == version), None)
 
     def bazel_instead_of(self, version: str) -> str:
         """Return the version that this host has in place of one; empty if it has none."""
-        given = self.bazels.get(version)
-        return given.version if isinstance(given, OtherBazel) else ""
+        entry = self.bazels.get(version)
+        return entry.version if isinstance(entry, OtherBazel) else ""
 
     @property
     def cache_directory(self) -> Path:

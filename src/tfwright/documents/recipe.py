@@ -348,8 +348,8 @@ class FetchTable(Table):
     @property
     def other_bytes(self) -> dict[str, SubstituteTable]:
         """The substitutes of archives that the tree pins: the wheel is made of other bytes."""
-        given = self.substitutes.items()
-        return {name: table for name, table in given if not table.pins}
+        substitutes = self.substitutes.items()
+        return {name: table for name, table in substitutes if not table.pins}
 
     @property
     def patches(self) -> frozenset[str]:

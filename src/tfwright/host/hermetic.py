@@ -111,7 +111,7 @@ def environment(
         if configure.answers.get(f"TF_NEED_{name.upper()}") is not True
         and not any(name in flag.lower() for flag in compiled.flags)
     )
-    answers = {name: said for name in variables if (said := stated.answer(name))}
+    answers = {name: answer for name in variables if (answer := stated.answer(name))}
     tars = frozenset(name for name in listings.TARS.values() if compiled.env.get(name))
     return Environment(variables, frozenset(local), platform, compiled.flags, answers, idle, tars)
 
@@ -176,13 +176,13 @@ def _compiler_conflicts(recipe: Recipe, by_clang: Collection[str]) -> Iterator[C
     clang = recipe.configure.answers.get("TF_CUDA_CLANG")
     if not isinstance(clang, bool):
         return
-    said, instead = ("true", "false") if clang else ("false", "true")
+    answer, instead = ("true", "false") if clang else ("false", "true")
     other, flags = ("nvcc", {"--config=cuda_nvcc"}) if clang else ("clang", by_clang)
     for flag in recipe.compile.flags:
         if flag in flags:
             yield Contradiction(
                 ("compile", "flags"),
-                f"TF_CUDA_CLANG is {said}, and {flag} makes {other} compile the kernels",
+                f"TF_CUDA_CLANG is {answer}, and {flag} makes {other} compile the kernels",
                 f"Remove {flag}, or answer TF_CUDA_CLANG = {instead}.",
             )
 
@@ -249,10 +249,10 @@ def _nvshmem_conflicts(
 
 def _configuration_conflicts(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
     """Yield what the configurations of the tree make of the answers."""
-    told = cuda.Stated.by(recipe)
-    answered = told.answer(_CAPABILITIES)
+    stated = cuda.Stated.by(recipe)
+    answered = stated.answer(_CAPABILITIES)
     differs = answered and set(architectures(answered)) != set(found.architectures)
-    overridden = differs and not told.flag(_CAPABILITIES)
+    overridden = differs and not stated.flag(_CAPABILITIES)
     made = ", ".join(found.architectures)
     if overridden:
         yield Contradiction(

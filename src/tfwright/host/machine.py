@@ -80,13 +80,13 @@ def disk(place: Place, path: Path) -> Disk:
     """Look at the disk that holds a path, which need not be there yet."""
     there = place.shown_path(place.nearest_directory(path))
     # -P keeps a long device name from breaking the line in two.
-    said = place.ask("df", "-Pk", there)
-    fields = said.value.splitlines()[-1].split() if said else []
+    answer = place.ask("df", "-Pk", there)
+    fields = answer.value.splitlines()[-1].split() if answer else []
     if len(fields) < len(("device", "blocks", "used", "free", "capacity", "mount")):
-        return Disk(0, there, "", (), said.by)
+        return Disk(0, there, "", (), answer.by)
     # A mount point may hold blanks; it is the last column.
     mount = " ".join(fields[5:])
-    return Disk(int(fields[3]) * 1024, mount, *_mounted_file_system(place, mount), said.by)
+    return Disk(int(fields[3]) * 1024, mount, *_mounted_file_system(place, mount), answer.by)
 
 
 def _mounted_file_system(place: Place, mount: str) -> tuple[str, tuple[str, ...]]:

@@ -154,8 +154,8 @@ def driver(place: Place) -> Seen:
 
 def driver_fault(place: Place) -> Seen:
     """Return what nvidia-smi says where it is installed and does not answer."""
-    said = place.ask(*_DRIVER_QUESTION, failed=True)
-    return NOTHING if said.find(_DRIVER_ANSWER) else said
+    answer = place.ask(*_DRIVER_QUESTION, failed=True)
+    return NOTHING if answer.find(_DRIVER_ANSWER) else answer
 
 
 def _mac_driver(place: Place) -> Seen:

@@ -110,8 +110,8 @@ class Place:
         # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.enclosed and program not in ON_HOST:
             # Of a word of the shell's own it prints no path.
-            said = self._run_shell('command -v "$0"', program)
-            return Path(said) if said.startswith("/") else None
+            output = self._run_shell('command -v "$0"', program)
+            return Path(output) if output.startswith("/") else None
         search = os.pathsep.join(str(self.at(folder)) for folder in folders)
         place = shutil.which(program, path=search)
         return Path(place) if place else None

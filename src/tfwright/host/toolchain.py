@@ -56,8 +56,8 @@ def named_compilers(recipe: Recipe, host_file: HostFile) -> tuple[str, ...]:
 
 def compilers_in(places: Iterable[Mapping[str, object]], text: str) -> tuple[str, ...]:
     """Return the compilers that variables name, and flags of Bazel in a text, each once."""
-    given = [place.get(name) for place in places for name in COMPILERS]
-    known = (*given, *_NAMED.findall(text))
+    values = [place.get(name) for place in places for name in COMPILERS]
+    known = (*values, *_NAMED.findall(text))
     return tuple(dict.fromkeys(str(name) for name in known if name))
 
 
@@ -68,8 +68,8 @@ def is_native(text: str) -> bool:
 
 def version_line(place: Place, program: str) -> Seen:
     """Return the first line that a compiler says for its version."""
-    said = place.ask(program, "--version")
-    return Seen(said.value.partition("\n")[0], said.by)
+    answer = place.ask(program, "--version")
+    return Seen(answer.value.partition("\n")[0], answer.by)
 
 
 def parse_version(line: str) -> Compiler | None:

@@ -574,8 +574,8 @@ def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
 
 def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
     """Find a date of verification on which nothing can have been verified."""
-    said = subject.recipe.verified
-    if said and (reason := verified.impossible_date(said)):
+    verification = subject.recipe.verified
+    if verification and (reason := verified.impossible_date(verification)):
         yield subject.finding(
             "verified",
             "verified.on",

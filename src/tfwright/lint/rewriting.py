@@ -179,8 +179,8 @@ class _Rewriter:
         )
         # A key of the top has to stand above all tables.
         top, *rest = [part for part in self.parts if part not in moved]
-        given = ", ".join(part for part, _ in self.old.toolkit.parts())
-        line = f'toolkit = "{name}"  # {given}, by checksum'
+        part_names = ", ".join(part for part, _ in self.old.toolkit.parts())
+        line = f'toolkit = "{name}"  # {part_names}, by checksum'
         self.parts = [_Section("", f"{top.text.rstrip()}\n{line}\n"), *rest]
 
     def _document_name(

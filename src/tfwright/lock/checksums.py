@@ -57,10 +57,10 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> dict[Key, Learne
 def _open_keys(values: Mapping[str, Any]) -> Iterator[Key]:
     """Yield where a checksum is missing, or empty."""
     fetch = _as_table(values.get("fetch"))
-    given = fetch.get("sources")
+    source_list = fetch.get("sources")
     tables: list[tuple[str | int, object]] = [
         *_as_table(fetch.get("substitutes")).items(),
-        *enumerate(given if isinstance(given, list) else ()),
+        *enumerate(source_list if isinstance(source_list, list) else ()),
     ]
     for name, table in tables:
         # Any other value is a fault, which reading the recipe describes.
@@ -185,9 +185,9 @@ def _download_packages(
     keys = {unquote(name): key for name, key in names.items()}
     pins = dict.fromkeys(names, PLACEHOLDER)
     with files.scratch_directory(store.root, ".learning-") as scratch:
-        brought = supplier.download_packages(cast("Way", way), table, pins, scratch)
+        downloads = supplier.download_packages(cast("Way", way), table, pins, scratch)
         return {
             keys[unquote(path.name)]: learning.keep_file(path, str(way), store)
-            for path in brought
+            for path in downloads
             if unquote(path.name) in keys
         }

@@ -226,10 +226,10 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     ):
         return ""
     # No checksum is expected yet: this download is the one that sets it.
-    given = job.host_file.bazel(bazel.version)
+    host_binary = job.host_file.bazel(bazel.version)
     note = job.listener.note
     binary = bazels.obtain(
-        bazel.version, {}, job.places.stores, given=given, offline=job.offline, note=note
+        bazel.version, {}, job.places.stores, given=host_binary, offline=job.offline, note=note
     )
     key = ("sha256", bazels.platform_name())
     why = f"from {binary.origin}, when it was pinned"

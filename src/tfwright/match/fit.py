@@ -126,12 +126,12 @@ def usable_code(built: Sequence[str], toolkit: str, gpu: str) -> str:
 
 def code_for_others(machine: Sequence[str], built: Sequence[str], toolkit: str, gpu: str) -> str:
     """Say for which GPUs there is machine code, and what comes of the PTX on another `gpu`."""
-    said = f"code for {', '.join(machine) or 'no GPU'} only"
+    description = f"code for {', '.join(machine) or 'no GPU'} only"
     if any(is_older(made_for, gpu) for made_for in cuda.ptx_capabilities(built)):
         compiled = "the driver compiles for it (not tried)"
         doubt = f"may fail: CUDA {toolkit} does not know {gpu}"
-        said += f", and PTX, which {compiled if usable_code(built, toolkit, gpu) else doubt}"
-    return said
+        description += f", and PTX, which {compiled if usable_code(built, toolkit, gpu) else doubt}"
+    return description
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Judge:
             libraries = {"manylinux": ("glibc", "Debian"), "musllinux": ("musl", "Alpine")}
             library, image = libraries[other]
             remedy = f"Use a system with {library}, such as an image of {image}."
-            said = f"for systems with {library}, which this is not"
-            yield Judgement("glibc", said, remedy=remedy)
+            description = f"for systems with {library}, which this is not"
+            yield Judgement("glibc", description, remedy=remedy)
             return
         asked = wanted.glibc or wanted.cpu or wanted.gpu or wanted.cuda
         if asked and not wheel.needs and "any" not in platforms:
@@ -186,44 +186,44 @@ class Judge:
         unlocked = bool(exact) and all(re.fullmatch(r"cp3\d+t", tag.abi) for tag in exact)
         named = {f"{tag.interpreter[2]}.{tag.interpreter[3:]}" for tag in exact}
         found = sorted(named, key=version_numbers)
-        said = f"{found[0]} to {found[-1]}" if len(found) > 1 else "".join(found)
+        versions = f"{found[0]} to {found[-1]}" if len(found) > 1 else "".join(found)
         if self.wheel.modules:
             found = sorted(self.wheel.modules, key=version_numbers)
-            said = ", ".join(found)
+            versions = ", ".join(found)
         elif any(tag.abi == "abi3" for tag in exact):
             # The stable interface is that of every later Python, too.
-            said = f"{found[0]} or later"
+            versions = f"{found[0]} or later"
             least = int(found[0].partition(".")[2])
             found = [f"3.{minor}" for minor in range(least, LAST_MINOR)]
         elif unlocked:
-            said += " without its global lock"
+            versions += " without its global lock"
         if python:
             made_for = {(tag.interpreter, tag.abi) for tag in stated}
             fits = bool(made_for & tags.interfaces(python)) and (not found or python in found)
             remedy = f"Use such a Python, or a wheel with cp{python.replace('.', '')} in its name."
-            said = f"{python}, as wanted" if fits else f"for Python {said or '3'}"
+            description = f"{python}, as wanted" if fits else f"for Python {versions or '3'}"
             # pip reads the metadata, too; of a patch level nothing is said here.
             with suppress(InvalidSpecifier):
                 asked = SpecifierSet(self.wheel.requires_python)
                 if fits and not any(map(asked.contains, (f"{python}.0", f"{python}.99"))):
-                    fits, said = False, f"its metadata requires Python {asked}"
+                    fits, description = False, f"its metadata requires Python {asked}"
                     remedy = "Use such a Python, or another release of it."
-            yield Judgement("Python", said, fits, "" if fits else remedy)
+            yield Judgement("Python", description, fits, "" if fits else remedy)
         elif self.host and unlocked:
-            said = f"needs Python {said}; whether this host has one is not known"
-            yield Judgement("Python", said, None)
+            description = f"needs Python {versions}; whether this host has one is not known"
+            yield Judgement("Python", description, None)
         elif self.host and found:
             host_file, place = self.host_file, self.host.place
             path = next((p for name in found if (p := pythons.find(name, host_file, place))), None)
             remedy = "" if path else pythons.absence(found[-1], host_file, place).remedy
             where = place.shown_path(path) if path else "which was not found"
-            said = f"{said}: {where}" if path else f"needs Python {said}, {where}"
-            yield Judgement("Python", said, path is not None, remedy)
+            description = f"{versions}: {where}" if path else f"needs Python {versions}, {where}"
+            yield Judgement("Python", description, path is not None, remedy)
         elif found:
             with_cuda = list(filter(self.wheel.brings_cuda, found))
             if self.wanted.gpu and with_cuda:
-                said = f"{with_cuda[0]} to {with_cuda[-1]}"
-            yield Judgement("Python", f"for Python {said}", holds=True)
+                versions = f"{with_cuda[0]} to {with_cuda[-1]}"
+            yield Judgement("Python", f"for Python {versions}", holds=True)
 
     def _system(self, platforms: Iterable[str]) -> Iterator[Judgement]:
         wanted, needs = self.wanted, self.wheel.needs
@@ -259,21 +259,21 @@ class Judge:
             return
         if not wheel.code:
             if host and host.gpus:
-                said = "none: it computes on the CPU, not on this host's GPU"
-                yield Judgement("GPU code", said, holds=True)
+                description = "none: it computes on the CPU, not on this host's GPU"
+                yield Judgement("GPU code", description, holds=True)
             elif not host and (wanted.gpu or wanted.cuda):
                 remedy = f"'invoke match --gpu {wanted.gpu}' names a wheel or a recipe with code."
                 yield Judgement("GPU code", wheel.without_code, remedy=remedy if wanted.gpu else "")
             return
         toolkit, _ = wheel.toolkit
         if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
-            said = f"made with CUDA {toolkit or '(which one is not stated)'}"
+            description = f"made with CUDA {toolkit or '(which one is not stated)'}"
             if wheel.brings_cuda(wanted.python):
-                said += ", which pip installs with it, whatever CUDA the system has"
-            yield Judgement("CUDA", said)
+                description += ", which pip installs with it, whatever CUDA the system has"
+            yield Judgement("CUDA", description)
         if host and not (host.gpus or wanted.gpu):
-            said = "no GPU of NVIDIA was found: TensorFlow computes on the CPU"
-            yield Judgement("GPU", said, holds=True)
+            description = "no GPU of NVIDIA was found: TensorFlow computes on the CPU"
+            yield Judgement("GPU", description, holds=True)
         elif host or wanted.gpu or wanted.cuda:
             if wanted.gpu:
                 yield self._code(toolkit)
@@ -284,22 +284,22 @@ class Judge:
         gpu, code = self.wanted.gpu, self.wheel.code
         kind = usable_code(code, toolkit, gpu)
         if kind == "PTX":
-            said = (
+            description = (
                 f"PTX for compute capability {gpu}, compiled at the first start, for minutes, "
                 f"by a driver of CUDA {toolkit} or later"
             )
-            return Judgement("GPU code", said, holds=True)
+            return Judgement("GPU code", description, holds=True)
         if kind:
             return Judgement("GPU code", f"{kind} for compute capability {gpu}", holds=True)
         remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
-        said = code_for_others(cuda.code_capabilities(code), code, toolkit, gpu)
-        return Judgement("GPU code", said, remedy=remedy)
+        description = code_for_others(cuda.code_capabilities(code), code, toolkit, gpu)
+        return Judgement("GPU code", description, remedy=remedy)
 
     def _driver(self, toolkit: str) -> Iterator[Judgement]:
         wanted, row = self.wanted, compatibility.cuda(toolkit)
         if wanted.system == "Windows":
-            said = f"a driver for CUDA {toolkit or '(which one is not stated)'} or later"
-            yield Judgement("driver", said, None)
+            description = f"a driver for CUDA {toolkit or '(which one is not stated)'} or later"
+            yield Judgement("driver", description, None)
         elif wanted.system == "Darwin":
             ends = compatibility.has_no_driver(wanted.macos)
             last = compatibility.LAST_MAC_DRIVER
@@ -307,15 +307,15 @@ class Judge:
             yield Judgement("driver", compatibility.MAC_DRIVER, False if ends else None, remedy)
         elif row:
             needed = compatibility.drivers(row, wanted.gpu)
-            said, remedy = needed.misfit(wanted.driver), ""
-            holds = False if said else True if wanted.driver else None
-            if said and needed.exist:
+            misfit, remedy = needed.misfit(wanted.driver), ""
+            holds = False if misfit else True if wanted.driver else None
+            if misfit and needed.exist:
                 on_windows = " on Windows, not in WSL" if self.host and self.host.wsl else ""
                 remedy = f"Install NVIDIA's driver {needed}{on_windows}."
-            elif said:
+            elif misfit:
                 remedy = f"'invoke match --gpu {wanted.gpu}' names wheels of an older CUDA."
             has = f"; {wanted.driver} is there" if wanted.driver else ""
-            yield Judgement("driver", said or f"NVIDIA's driver {needed}{has}", holds, remedy)
+            yield Judgement("driver", misfit or f"NVIDIA's driver {needed}{has}", holds, remedy)
 
     def _libraries(self) -> Judgement:
         """Judge whether CUDA's libraries are where the loader looks, by the first of them."""
@@ -372,16 +372,16 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     if faults:
         remedy = "Take another wheel, or ask who made it."
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
-    found += [Judgement("libraries", said) for said in copy_faults(report.libraries)]
+    found += [Judgement("libraries", fault) for fault in copy_faults(report.libraries)]
     if not report.libraries and report.tags and not any(it.endswith("-any") for it in report.tags):
-        said = "it has none: it only lets pip install the wheel that its metadata requires"
-        found.append(Judgement("libraries", said, None, "Inspect that wheel instead."))
+        description = "it has none: it only lets pip install the wheel that its metadata requires"
+        found.append(Judgement("libraries", description, None, "Inspect that wheel instead."))
     found += _outside_libraries(report, host)
     if built_on_tensorflow(report.libraries):
         named = report.requires_tensorflow
-        said = f"made for tensorflow{named or ' of one release, which it does not name'}"
+        description = f"made for tensorflow{named or ' of one release, which it does not name'}"
         remedy = f"pip install 'tensorflow{named}'" if named else ""
-        found.append(Judgement("TensorFlow", said, None, remedy))
+        found.append(Judgement("TensorFlow", description, None, remedy))
     if report.for_windows:
         found.append(
             Judgement("libraries", "for Windows: which CPU and DLLs they need is not read", None)
@@ -390,7 +390,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     # A system that is newer than the tag says does not mind.
     if not {"glibc", "macOS"} & {one.what for one in found if not one.holds}:
         more = [f"{it}; this does not matter here" for it in report.broken_promises]
-        found += [Judgement("tag", said, holds=True) for said in more]
+        found += [Judgement("tag", promise, holds=True) for promise in more]
     order = (False, None, True)
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order.index(one.holds))))
 
@@ -400,9 +400,9 @@ def _outside_libraries(report: Inspection, host: Host | None) -> Iterator[Judgem
     known = _known_to_loader(host) if host and report.outside else ""
     if lacking := [name for name in report.outside if name not in known]:
         where = "this host's loader does not know" if host else "somebody else has to bring"
-        said = f"needs {listed(lacking, SHOWN)}, which {where}"
+        description = f"needs {listed(lacking, SHOWN)}, which {where}"
         remedy = "Install what has them, or name their folders in LD_LIBRARY_PATH."
-        yield Judgement("libraries", said, None, remedy)
+        yield Judgement("libraries", description, None, remedy)
 
 
 def _known_to_loader(host: Host) -> str:

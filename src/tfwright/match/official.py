@@ -75,7 +75,7 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
             wheel, differs, lacks, () if missed else tuple(notes), extra, fits, quote
         )
         # Of those that do not fit, one without GPU code is far from someone with a GPU.
-        code = wheel.gpu and not any(said.startswith("no GPU") for said in differs)
+        code = wheel.gpu and not any(difference.startswith("no GPU") for difference in differs)
         unlike = bool(code) != wants_gpu
         elsewhere = "platform" in lacks
         release = Release.parse(wheel.version)
@@ -123,6 +123,6 @@ def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
         needs["glibc"] = wheel.aarch64_glibc
     needs["gpu"] = ",".join(gpu)
     # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
-    said = NO_CODE if covers_platform(wanted) else f"{NO_CODE} on this platform"
+    without_code = NO_CODE if covers_platform(wanted) else f"{NO_CODE} on this platform"
     tags = frozenset(wheel.tags())
-    return WheelFacts(wheel.project, wheel.version, tags, needs, without_code=said)
+    return WheelFacts(wheel.project, wheel.version, tags, needs, without_code=without_code)

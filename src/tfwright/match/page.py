@@ -167,20 +167,20 @@ def _show_official(answer: MatchAnswer) -> None:
     # What is behind a long command stands below it.
     before, indent = ("\n", 6) if longest > COMMAND else ("", 4 + longest)
     for found in shown:
-        said = "; ".join(found.differs or found.notes)
-        text.paragraph(f"  {found.install}", said and before + said, indent=indent)
+        details = "; ".join(found.differs or found.notes)
+        text.paragraph(f"  {found.install}", details and before + details, indent=indent)
     if fitting and not covers_platform(wanted):
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.is_jetson_only(wanted.gpu):
-        said = (
+        note = (
             f"NVIDIA has wheels for Jetsons, each for one JetPack: {gpus.JETPACK}; "
             "JetPack 7 (Thor) has Python 3.12 and CUDA 13, JetPack 6 has 3.10 and 12, "
             "JetPack 5 has 3.8 and 11.4, JetPack 4 has 3.6 and 10.2."
         )
-        text.paragraph("  ", said, indent=2)
+        text.paragraph("  ", note, indent=2)
     if wanted.system == "Windows" and (wanted.gpu or not fitting):
-        said = "Wheels for Windows have GPU code up to 2.10; '--os Linux' says what fits in WSL 2."
-        text.paragraph("  ", said, indent=2)
+        note = "Wheels for Windows have GPU code up to 2.10; '--os Linux' says what fits in WSL 2."
+        text.paragraph("  ", note, indent=2)
     text.paragraph("  ", f"The package index was read on {wheels.date_read()}.", indent=2)
     if wanted.named:
         text.paragraph("  ", f"{wanted.named}.", indent=2)

@@ -137,8 +137,8 @@ class _Comparison:
             return
         row = compatibility.cuda(in_force.version)
         needed = compatibility.drivers(row, wanted.gpu, recipe.host.driver or "")
-        if said := needed.misfit(wanted.driver):
-            yield said
+        if misfit := needed.misfit(wanted.driver):
+            yield misfit
         if compatibility.has_no_driver(wanted.macos):
             yield f"needs {compatibility.MAC_DRIVER}"
         # Another CUDA can be installed, so it is a difference and no reason to leave it out.

@@ -36,9 +36,9 @@ def barriers(wanted: Wish) -> Iterator[str]:
         yield "tfwright builds on Linux (in WSL 2 too: --os Linux) and macOS, and not on Windows"
     if wanted.machine.lower() not in {"", *X86, *ARM}:
         # https://github.com/bazelbuild/bazel/releases
-        said = f"Bazel is released for x86-64 and 64-bit ARM only, and not for {wanted.machine}"
+        sentence = f"Bazel is released for x86-64 and 64-bit ARM only, and not for {wanted.machine}"
         board = "; where the processor has 64 bits, as in a Raspberry Pi 3, use a 64-bit system"
-        yield said + (board if wanted.machine.startswith("armv") else "")
+        yield sentence + (board if wanted.machine.startswith("armv") else "")
     if wanted.glibc == "none":
         yield (
             "TensorFlow is built for systems with glibc, and not with musl; use such a system, "
@@ -106,8 +106,8 @@ def exclusions(wanted: Wish) -> list[str]:
     release = Release.parse(wanted.release) if wanted.release else None
     if release not in KNOWN and (unknown := list(_beyond_tables(wanted))):
         return unknown
-    if said := compatibility.drivers(None, wanted.gpu).misfit(wanted.driver):
-        found = [f"{wanted.label('gpu')} {said}"]
+    if driver_misfit := compatibility.drivers(None, wanted.gpu).misfit(wanted.driver):
+        found = [f"{wanted.label('gpu')} {driver_misfit}"]
     elif release in KNOWN:
         found = list(refusals(release, wanted))
         # Another release alone does not help where the rest excludes itself.
@@ -124,12 +124,12 @@ def exclusions(wanted: Wish) -> list[str]:
 def _conflicts(wanted: Wish) -> list[str]:
     """Name the parts of a wish that exclude each other, or what one of them alone excludes."""
     parts = ("python", "gpu", "cuda", "driver", "system", "machine", "glibc", "macos")
-    given = [name for name in parts if vars(wanted)[name]]
-    alone = [wanted.only([name]) for name in given]
+    asked_parts = [name for name in parts if vars(wanted)[name]]
+    alone = [wanted.only([name]) for name in asked_parts]
     if lacking := [one for one in alone if not fitting_releases(one)]:
-        return [said for one in lacking for said in refusals(KNOWN[0], one)]
-    sizes = range(2, len(given) + 1)
-    groups = (names for size in sizes for names in itertools.combinations(given, size))
+        return [refusal for one in lacking for refusal in refusals(KNOWN[0], one)]
+    sizes = range(2, len(asked_parts) + 1)
+    groups = (names for size in sizes for names in itertools.combinations(asked_parts, size))
     conflicts = [names for names in groups if not fitting_releases(wanted.only(names))]
     # Whatever contains two that exclude each other says no more than those two.
     conflicts = [names for names in conflicts if len(names) == len(conflicts[0])]
@@ -171,8 +171,8 @@ def _beyond_tables(wanted: Wish) -> Iterator[str]:
     if is_older(wanted.macos, oldest):
         yield f"macOS {wanted.macos} is unknown: the oldest wheels are for macOS {oldest}"
     last = compatibility.cudas()[-1]
-    if said := _unknown_cuda(wanted.cuda):
-        yield said
+    if unknown_cuda := _unknown_cuda(wanted.cuda):
+        yield unknown_cuda
     if wanted.gpu and is_older(last.capabilities[1], wanted.gpu):
         yield (
             f"GPUs of compute capability {wanted.gpu} are unknown: the tables end with "
@@ -191,9 +191,9 @@ def _oldest_macos(releases: Sequence[Release], machine: str) -> str:
 def _nearest_release(wanted: Wish) -> Iterator[str]:
     """Name the nearest release that fits the rest of a wish, or the rest without some parts."""
     order = ("release", "cuda", "python", "driver", "gpu")
-    given = [name for name in order if vars(wanted)[name]]
-    sizes = range(1, len(given) + 1)
-    for names in (names for size in sizes for names in itertools.combinations(given, size)):
+    asked_parts = [name for name in order if vars(wanted)[name]]
+    sizes = range(1, len(asked_parts) + 1)
+    for names in (names for size in sizes for names in itertools.combinations(asked_parts, size)):
         if found := fitting_releases(replace(wanted, **dict.fromkeys(names, ""))):
             # With --release, the list is long only where that is what is left out.
             asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
@@ -248,5 +248,5 @@ def misfit(row: compatibility.Cuda, wanted: Wish) -> str:
     last = compatibility.last_cuda(gpu)
     if last and is_newer(row.version, last):
         return f"the last JetPack for {gpu} has CUDA {last}"
-    said = compatibility.drivers(row, gpu).misfit(wanted.driver)
-    return f"CUDA {row.version} {said}" if said else ""
+    driver_misfit = compatibility.drivers(row, gpu).misfit(wanted.driver)
+    return f"CUDA {row.version} {driver_misfit}" if driver_misfit else ""

@@ -97,8 +97,8 @@ class Wish:
         return Wish(**{name: vars(self)[name] for name in names})
 
     def __str__(self) -> str:
-        given = (name for name, value in vars(self).items() if value and name != "named")
-        return ", ".join(map(self.label, given))
+        part_names = (name for name, value in vars(self).items() if value and name != "named")
+        return ", ".join(map(self.label, part_names))
 
 
 def wish_of_options(options: Mapping[str, str], host: Host, release: str = "") -> Wish:
@@ -138,8 +138,8 @@ def wish(host: Host | None, **asked: str) -> Wish:
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
         if not gpus.by_capability(wanted["gpu"]):
-            said = f"NVIDIA's list of {gpus.list_date()} has no GPU of compute capability"
-            wanted["named"] = f"{said} {wanted['gpu']}"
+            remark = f"NVIDIA's list of {gpus.list_date()} has no GPU of compute capability"
+            wanted["named"] = f"{remark} {wanted['gpu']}"
         # A Jetson is a whole machine: recipes for this one's processor do not fit it.
         if machine := gpus.machine_of(wanted["gpu"]):
             wanted.setdefault("machine", machine)
@@ -158,12 +158,12 @@ def wish(host: Host | None, **asked: str) -> Wish:
 def _check_consistent(found: Wish, system: str) -> None:
     """Raise RecipeError for a part of a wish that its system or machine does not have."""
     if found.cpu and found.machine.lower() not in {"", *X86}:
-        said = f"--cpu is of x86-64, and the machine is {found.machine}"
-        raise RecipeError(said, remedy="Leave out --cpu.")
+        conflict = f"--cpu is of x86-64, and the machine is {found.machine}"
+        raise RecipeError(conflict, remedy="Leave out --cpu.")
     for name, of in (("glibc", "Linux"), ("macos", "Darwin")):
         if vars(found)[name] and system not in {"", of}:
-            said = f"--{name} is of {of}, and the system is {system}"
-            raise RecipeError(said, remedy=f"Leave out --{name}.")
+            conflict = f"--{name} is of {of}, and the system is {system}"
+            raise RecipeError(conflict, remedy=f"Leave out --{name}.")
 
 
 def _normalized(name: str, value: str) -> str:
@@ -227,9 +227,9 @@ def _parts_of_gpu(name: str) -> dict[str, str]:
         # The number says more than the letters: a "GTX 4080" is an RTX 4080, not a GTX 480.
         number = set(re.findall(r"\d{3,}", name))
         same = [each for each in gpus.names() if number & set(each.split())]
-        meant = did_you_mean(name, same, 0) or did_you_mean(name, gpus.names())
+        suggestion = did_you_mean(name, same, 0) or did_you_mean(name, gpus.names())
         raise RecipeError(
-            f"tfwright's list of {gpus.list_date()} has no NVIDIA GPU named {name!r}{meant}",
+            f"tfwright's list of {gpus.list_date()} has no NVIDIA GPU named {name!r}{suggestion}",
             remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
             "write it as in --gpu 8.6.",
         )
@@ -250,8 +250,8 @@ def wish_of_wheels(wanted: Wish, host: Host) -> Wish:
         "instruction sets": host.processor.value,
         "driver": host.driver.value,
     }
-    given = {name: value for name, value in vars(wanted).items() if value}
-    return Wish(**_loader_parts(host.system, host.machine, seen) | given)
+    wanted_values = {name: value for name, value in vars(wanted).items() if value}
+    return Wish(**_loader_parts(host.system, host.machine, seen) | wanted_values)
 
 
 def wish_of_report(path: Path, **asked: str) -> Wish:
@@ -273,8 +273,8 @@ def wish_of_report(path: Path, **asked: str) -> Wish:
         ) from fault
     gpu = re.search(r"compute capability (\d+\.\d)", seen.get("GPU", ""))
     known = {"system": system, "machine": machine, "gpu": gpu[1] if gpu else ""}
-    given = {name: value for name, value in asked.items() if value}
-    return wish(None, **known | _loader_parts(system, machine, seen) | given)
+    asked_values = {name: value for name, value in asked.items() if value}
+    return wish(None, **known | _loader_parts(system, machine, seen) | asked_values)
 
 
 def _loader_parts(system: str, machine: str, seen: Mapping[str, str]) -> dict[str, str]:

@@ -262,13 +262,13 @@ class NightFleet:
         pending = {order.target.name: order for order in orders}
         schedule = WorkSchedule(tuple(pending), self._reachable_workers(), seconds)
 
-        def on_assignment(given: Assignment) -> None:
-            self.report(given)
-            if given.state == "running":
-                begin(given.recipe, given.worker)
+        def on_assignment(assignment: Assignment) -> None:
+            self.report(assignment)
+            if assignment.state == "running":
+                begin(assignment.recipe, assignment.worker)
             # By Slurm, a lost task has been tried again.
-            if given.state in {"built", "failed", "refused"} or self._slurm:
-                self.hand_over(pending.pop(given.recipe), given, conclude)
+            if assignment.state in {"built", "failed", "refused"} or self._slurm:
+                self.hand_over(pending.pop(assignment.recipe), assignment, conclude)
 
         try:
             self._hand_out(schedule, pending, on_assignment)
@@ -314,50 +314,50 @@ class NightFleet:
         name = order.target.name
         schedule = WorkSchedule((name,), names, {})
         self._hand_out(schedule, {name: order}, self.report)
-        given = schedule.assignments[name]
+        assignment = schedule.assignments[name]
         try:
-            if given.state == "built":
+            if assignment.state == "built":
                 return "; ".join(read_result(self.folder(order)).differences)
         finally:
             files.remove(self.folder(order))
-        raise HostError(given.detail, remedy=given.remedy or READ)
+        raise HostError(assignment.detail, remedy=assignment.remedy or READ)
 
     def _reachable_workers(self) -> tuple[str, ...]:
         """Return the workers that are not lost."""
         return tuple(name for name in self.hosts if name not in self.lost)
 
-    def hand_over(self, order: BuildOrder, given: Assignment, conclude: Conclude) -> None:
+    def hand_over(self, order: BuildOrder, assignment: Assignment, conclude: Conclude) -> None:
         """Hand a finished order to the night."""
         folder = self.folder(order)
 
         def read_build() -> NightlyBuild:
             # A failed build has a document too: it says what broke.
-            if given.state == "built" or (folder / BUILT).is_file():
+            if assignment.state == "built" or (folder / BUILT).is_file():
                 build = collect_result(folder, order)
             else:
                 remedy = "Look at the logs in build_out/workers/logs, and at the workers."
                 broken = Breakage(
                     stage="check",
-                    line=given.detail or given.state,
-                    cause=CAUSES[given.state],
-                    remedy=given.remedy or remedy,
+                    line=assignment.detail or assignment.state,
+                    cause=CAUSES[assignment.state],
+                    remedy=assignment.remedy or remedy,
                 )
                 # The recipe is not to blame, so nothing about it counts as broken.
-                build = order.outcome(result="blocked", seconds=given.seconds, broken=broken)
+                build = order.outcome(result="blocked", seconds=assignment.seconds, broken=broken)
             # A worker is not asked for its name: what the build host calls it is the name.
-            return build.model_copy(update={"worker": given.worker, "lost": given.lost})
+            return build.model_copy(update={"worker": assignment.worker, "lost": assignment.lost})
 
         # A result for which this host has no room is taken by the next start.
         if conclude(order, read_build).broken != FULL:
             files.remove(folder)
 
-    def report(self, given: Assignment) -> None:
+    def report(self, assignment: Assignment) -> None:
         """Say where a target is built."""
         # Of what came of it the night itself has more to say.
-        if given.state == "running":
-            self.note(given.sentence)
-        elif given.state in {"waiting", "lost"} and given.worker:
-            self.note(f"{given.sentence}: {given.detail}")
+        if assignment.state == "running":
+            self.note(assignment.sentence)
+        elif assignment.state in {"waiting", "lost"} and assignment.worker:
+            self.note(f"{assignment.sentence}: {assignment.detail}")
 
     def _hand_out(
         self,
@@ -371,7 +371,9 @@ class NightFleet:
             hosts = self.hosts
             hand_out.run(
                 schedule,
-                lambda given: self._on_worker(orders[given.recipe], hosts[given.worker]),
+                lambda assignment: self._on_worker(
+                    orders[assignment.recipe], hosts[assignment.worker]
+                ),
                 on_assignment,
             )
             return

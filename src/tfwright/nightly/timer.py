@@ -252,10 +252,10 @@ def _crontab(table: str | None = None) -> str:
         remedy = "Install cron, or use --install user (systemd)."
         raise HostError("This host has no crontab", remedy=remedy)
     # The lines of others are in any encoding.
-    with tempfile.TemporaryFile() as given:
-        given.write((table or "").encode("utf-8", "surrogateescape"))
-        given.seek(0)
-        ended = pipes.collect(command, given)
+    with tempfile.TemporaryFile() as table_file:
+        table_file.write((table or "").encode("utf-8", "surrogateescape"))
+        table_file.seek(0)
+        ended = pipes.collect(command, table_file)
     if ended.status and table is not None:
         raise HostError(
             "crontab refused the new table",

@@ -157,10 +157,10 @@ def _apply(tree: WorkTree, patch: ForeignPatch, which: str, file: Path) -> str:
                 return [program.reason(fault), *fault.evidence.lines]
             return []
 
-        said = list[str]()
+        complaint = list[str]()
         for text in texts:
-            said = refused(text)
-            if not said:
+            complaint = refused(text)
+            if not complaint:
                 return ""
         places = [(text, each) for text in texts for each in _fitting_folders(tree, text, depth)]
         fitting = [
@@ -175,7 +175,7 @@ def _apply(tree: WorkTree, patch: ForeignPatch, which: str, file: Path) -> str:
         # What would fit says what is wrong; it is only asked for.
         found = [row for row in _FITS if not refused(text, row[0], "--check")]
         found += [_ANYWHERE] if fitting else []
-        found += [row for row in _SAYS if re.search(row[0], "\n".join(said))]
+        found += [row for row in _SAYS if re.search(row[0], "\n".join(complaint))]
     _, what, remedy = found[0]
     words = {
         "tree": tree.place,
@@ -184,7 +184,10 @@ def _apply(tree: WorkTree, patch: ForeignPatch, which: str, file: Path) -> str:
         "apply": f"git -C {tree.place} apply -C1 -p{depth} {file.resolve()}",
     }
     raise RecipeError(
-        f"{which} {what.format(**words)}", remedy=remedy.format(**words), where=file, lines=said
+        f"{which} {what.format(**words)}",
+        remedy=remedy.format(**words),
+        where=file,
+        lines=complaint,
     )
 
 

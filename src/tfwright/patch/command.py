@@ -54,9 +54,13 @@ def patch(
     with engine.recipe_lock(job):
         if add:
 
-            def ask(said: PatchHeader) -> PatchHeader:
-                given = (why or said.why, upstream or said.upstream, drop_when or said.drop_when)
-                return page.ask_header(PatchHeader(*given))
+            def ask(file_header: PatchHeader) -> PatchHeader:
+                fields = (
+                    why or file_header.why,
+                    upstream or file_header.upstream,
+                    drop_when or file_header.drop_when,
+                )
+                return page.ask_header(PatchHeader(*fields))
 
             for made in adding.add(job, path, Path(add), name, ask):
                 yield Answer(made, page.show_patch)

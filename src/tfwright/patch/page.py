@@ -19,12 +19,12 @@ QUESTIONS = {
 }
 
 
-def ask_header(given: "PatchHeader") -> "PatchHeader":
+def ask_header(header: "PatchHeader") -> "PatchHeader":
     """Return a complete header; what is missing is asked for on a terminal.
 
     Raises RecipeError where there is none to ask.
     """
-    answers = dict(vars(given))
+    answers = dict(vars(header))
     # A header is required: a patch without its reason is never dropped again.
     lacking = [field for field, value in answers.items() if not value.strip()]
     if lacking and not sys.stdin.isatty():
@@ -40,7 +40,7 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
             if (line := text.read_line()) is None:
                 raise RecipeError("No answer was given", remedy="Run the command again.")
             answers[field] = line
-    return type(given)(**{field: value.strip() for field, value in answers.items()})
+    return type(header)(**{field: value.strip() for field, value in answers.items()})
 
 
 def show_tree(tree: Path, recipe: str, which: str) -> None:

@@ -125,11 +125,11 @@ def _parse_part(file: Path, text: str) -> ForeignPatch:
         content = mail.encode("utf-8", "surrogateescape")
         parsed = BytesParser(policy=policy.compat32).parsebytes(content)
         # As they are: a mail may have other bytes than ASCII in them.
-        given = {name.lower(): str(value) for name, value in parsed.raw_items()}
+        mail_fields = {name.lower(): str(value) for name, value in parsed.raw_items()}
         # DEP-3, the header of Debian's patches, has a mail's form.
-        subject = _decode_field(given.get("subject") or given.get("description", ""))
-        upstream = _decode_field(given.get("bug") or given.get("origin", ""))
-        if subject or "content-type" in given:
+        subject = _decode_field(mail_fields.get("subject") or mail_fields.get("description", ""))
+        upstream = _decode_field(mail_fields.get("bug") or mail_fields.get("origin", ""))
+        if subject or "content-type" in mail_fields:
             text = _mail_text(file, parsed)
             body = _text_above(text)
     elif text.startswith("# HG changeset patch"):
@@ -144,12 +144,12 @@ def _parse_part(file: Path, text: str) -> ForeignPatch:
     # [PATCH v2 1/3] and the names of lists
     subject = _one_line(re.sub(r"^(?:\s*(?:\[[^\]]*\]|Re:))+\s*", "", subject)).rstrip(".")
     why = ". ".join(filter(None, [subject, _one_line(body)]))
-    said = PatchHeader(
+    header = PatchHeader(
         fields.get("Why", why),
         fields.get("Upstream", _one_line(upstream)),
         fields.get("Drop when", ""),
     )
-    return ForeignPatch(said, subject, text if text.endswith("\n") else f"{text}\n")
+    return ForeignPatch(header, subject, text if text.endswith("\n") else f"{text}\n")
 
 
 def _text_above(text: str) -> str:

@@ -403,8 +403,8 @@ def bazel_function(command: Command) -> dict[str, str]:
     # "bazel --startup build --option -- //target"
     verb = next(number for number, word in enumerate(arguments) if not word.startswith("--"))
     startup, rest = arguments[:verb], arguments[verb + 1 :]
-    given = itertools.takewhile(lambda word: word.startswith("--") and word != "--", rest)
-    options = [word for word in given if not word.startswith(OF_A_BUILD)]
+    leading_options = itertools.takewhile(lambda word: word.startswith("--") and word != "--", rest)
+    options = [word for word in leading_options if not word.startswith(OF_A_BUILD)]
     text = f"""() {{
     case $1 in
         build | test | run | aquery | cquery) set -- "$1" {shlex.join(options)} "${{@:2}}" ;;

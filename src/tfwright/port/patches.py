@@ -43,8 +43,8 @@ def try_patches(
     source = recipe.source
     tree = WorkTree(job.places.own / "porting")
     for name in source.patches:
-        said = patching.read_header(source.file(name)).drop_when
-        verdict = dropping.judge(said, facts) if facts else None
+        condition = patching.read_header(source.file(name)).drop_when
+        verdict = dropping.judge(condition, facts) if facts else None
         if verdict and verdict.answer == "due":
             yield TriedPatch(name, "dropped", f"its header says: drop when {verdict.condition}")
             continue

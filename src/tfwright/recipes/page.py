@@ -69,16 +69,16 @@ def ask_answer(prompt: "Prompt", default: str) -> str:
     shown = {"true": "Y/n", "false": "y/N"}.get(default, default) if prompt.yes_no else default
     while True:
         text.tell(f"{prompt.variable}: {prompt.wording} [{shown}]")
-        given = (text.read_line() or "").strip()
-        if not given:
+        reply = (text.read_line() or "").strip()
+        if not reply:
             return default
         if not prompt.yes_no:
             # A JSON string is a TOML string, with the same escapes.
-            return json.dumps(given)
+            return json.dumps(reply)
         for value, word in (("true", "yes"), ("false", "no")):
-            if given.lower() in {value, word, word[0]}:
+            if reply.lower() in {value, word, word[0]}:
                 return value
-        text.tell(f"  {given!r} is neither yes nor no; type y or n")
+        text.tell(f"  {reply!r} is neither yes nor no; type y or n")
 
 
 def show_recorded(recorded: "RecordedDialogue", recipe: str) -> None:

@@ -56,14 +56,14 @@ class Recorder(Answerer):
                 remedy="Look at its last lines; it may not accept an answer.",
                 lines=last_lines(text),
             )
-        given = self.interview.answers
+        interview_answers = self.interview.answers
         # An answer that was not accepted is asked for again; then a person has to correct it.
-        if prompt and prompt.variable in given and prompt.variable not in self.asked:
+        if prompt and prompt.variable in interview_answers and prompt.variable not in self.asked:
             self.asked.append(prompt.variable)
-            return prompt.typed_line(given[prompt.variable])
+            return prompt.typed_line(interview_answers[prompt.variable])
         question = stanzas.question_in(text)
         choice = re.search(r"\[(y/n)\]", question, re.IGNORECASE)
-        said = filter(str.strip, text.removesuffix(question).splitlines())
+        preceding_lines = filter(str.strip, text.removesuffix(question).splitlines())
         # The capital letter is what Enter means.
         letter = "y" if choice and choice[1][0] == "Y" else "n"
         recorded = RecordedQuestion(
@@ -76,7 +76,7 @@ class Recorder(Answerer):
         )
         # One answer may be refused after others: a CUDA that is not below the paths.
         if recorded.variable in self.asked:
-            recorded = replace(recorded, refused="\n".join(said))
+            recorded = replace(recorded, refused="\n".join(preceding_lines))
             # Should this be the end, it is not kept.
             self.answers.pop(recorded.variable, None)
         line = self.ask(recorded).strip() or recorded.default

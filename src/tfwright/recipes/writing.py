@@ -136,16 +136,16 @@ def _choose_toolkit(wish: Wish, release: Release) -> Toolkit | None:
     least = tested.cuda.partition(".")[0] if tested else ""
     too_old = is_older(wish.cuda, least)
     wanted = replace(wish, gpu="", cuda="") if wish.cuda and not too_old else wish
-    said = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
-    if not said and row:
-        said = [*filter(None, [releases.misfit(row, wish)])]
-    elif not said and wish.cuda:
+    reasons = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
+    if not reasons and row:
+        reasons = [*filter(None, [releases.misfit(row, wish)])]
+    elif not reasons and wish.cuda:
         known = (row.version for row in compatibility.cudas())
         usable = ", ".join(version for version in known if not is_older(version, least))
-        said = [f"nothing is known of CUDA {wish.cuda}; the tables have CUDA {usable}"]
-    elif not said and wish.gpu:
-        said = ["tfwright's tables do not have the CUDA of this release"]
-    if said:
+        reasons = [f"nothing is known of CUDA {wish.cuda}; the tables have CUDA {usable}"]
+    elif not reasons and wish.gpu:
+        reasons = ["tfwright's tables do not have the CUDA of this release"]
+    if reasons:
         names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
         names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}
         options = " ".join(f"--{name} {value}" for name, value in names.items() if value)
@@ -155,7 +155,7 @@ def _choose_toolkit(wish: Wish, release: Release) -> Toolkit | None:
         other = f", or {way}" if wish.gpu or wish.cuda else ""
         other = "" if any(releases.barriers(wish)) else f"Name another release{other}; "
         raise RecipeError(
-            f"TensorFlow {release} cannot be built for this: {'; '.join(said)}",
+            f"TensorFlow {release} cannot be built for this: {'; '.join(reasons)}",
             remedy=f"{other}'invoke match {options}' lists what fits together.",
         )
     return Toolkit.of(row, release)
@@ -332,12 +332,12 @@ class _Draft:
                 default = json.dumps(texts.get(prompt.variable, ""))
                 if prompt.yes_no:
                     default = json.dumps(prompt.variable == "TF_NEED_CLANG" and bool(self.clang))
-                given = ask(prompt, default)
+                answer = ask(prompt, default)
                 # Where an empty text is an answer, it is a good one: configure then uses what it
                 # finds.
-                if given == '""' and not prompt.empty:
+                if answer == '""' and not prompt.empty:
                     self.open.append(f"{prompt.variable} needs a value that is not empty")
-                self.answers[prompt.variable] = given
+                self.answers[prompt.variable] = answer
         self.open.append(
             "some questions of ./configure still have no answer: see 'invoke plan --recipe FILE'"
         )
@@ -379,8 +379,10 @@ class _Draft:
     def _wheel_checks(self) -> dict[str, object]:
         """Return what verify checks in the wheel, which follows from the answers."""
         floors: dict[str, object] = {}
-        given = next((self.answers[name] for name in CAPABILITIES if name in self.answers), '""')
-        if made_for := list(filter(None, given.strip("\"'").split(","))):
+        capabilities = next(
+            (self.answers[name] for name in CAPABILITIES if name in self.answers), '""'
+        )
+        if made_for := list(filter(None, capabilities.strip("\"'").split(","))):
             # PTX may be in it or not, which nothing is said of here.
             names = [part if "_" in part else f"sm_{part.replace('.', '')}" for part in made_for]
             floors["architectures"] = [name for name in names if "sm_" in name]
@@ -452,6 +454,6 @@ def pin_packages(made: NewRecipe) -> NewRecipe:
             packages.pin(job, made.path)
     except TfwrightError as fault:
         # The recipe is written, and of use without them.
-        said = f"versions of its packages: {fault.what}. {fault.remedy}"
-        return replace(made, open=(*made.open, said))
+        open_point = f"versions of its packages: {fault.what}. {fault.remedy}"
+        return replace(made, open=(*made.open, open_point))
     return replace(made, unpinned=())

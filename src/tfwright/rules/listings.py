@@ -85,7 +85,9 @@ class Environment:
     def of_tree(self, bazelrc: str) -> Self:
         """Return the same with what the configurations of a tree's .bazelrc say as well."""
         # What ./configure writes comes behind the lines of the tree, and before the command line.
-        written = [f'build:cuda --repo_env={name}="{said}"' for name, said in self.answers.items()]
+        written = [
+            f'build:cuda --repo_env={name}="{answer}"' for name, answer in self.answers.items()
+        ]
         flags = flags_in_force("\n".join([bazelrc, *written, "build --config=cuda"]), self.flags)
         pairs = (re.fullmatch(r"--repo_env=(\w+)=(.*)", flag) for flag in flags)
         found = {pair[1]: pair[2] for pair in pairs if pair}

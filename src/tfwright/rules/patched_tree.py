@@ -297,9 +297,9 @@ class Readings:
         model = TypeAdapter(kind)
         path = self._folder / f"{json_text.digest([self._code_digests, what])}.json"
         with suppress(OSError, UnicodeDecodeError, ValidationError):
-            said, _, text = files.text(path, "strict").partition("\n")
+            digest, _, text = files.text(path, "strict").partition("\n")
             # The first line is a digest of the rest: a reading that was cut could miss a download.
-            if said == json_text.digest(text):
+            if digest == json_text.digest(text):
                 return model.validate_python(json_text.parse(text))
         found = read()
         if found is not None:

@@ -127,8 +127,8 @@ def _as_dictionary(value: object) -> Mapping[str, object]:
 def urls_of(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
     # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
-    given = filter(None, as_list(value))
-    urls = tuple(dict.fromkeys(map(line_of, given)))
+    values = filter(None, as_list(value))
+    urls = tuple(dict.fromkeys(map(line_of, values)))
     good = tuple(url for url in urls if len(url) <= LONGEST_URL and re.fullmatch(URL, url))
     # One that is not an address leaves the others as they are.
     if urls and not good:

@@ -134,10 +134,10 @@ def _verdict(status: int, log: Path, *, by_status: bool) -> ProgramVerdict:
         name = names.get(-status, f"signal {-status}")
         return _failed_verdict(f"it crashed ({name}{after}): {cause}")
     if by_status:
-        said = [line for line in lines if line.strip()] or [f"exited with status {status}"]
+        output_lines = [line for line in lines if line.strip()] or [f"exited with status {status}"]
         if status == 0:
-            return ProgramVerdict(status="passed", reason=said[-1], numbers={})
-        return _failed_verdict(said[-1])
+            return ProgramVerdict(status="passed", reason=output_lines[-1], numbers={})
+        return _failed_verdict(output_lines[-1])
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
         return _failed_verdict(

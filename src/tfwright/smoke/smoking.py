@@ -313,7 +313,7 @@ def _installed_pins(request: Request) -> tuple[str, ...]:
 
 def _run_programs(request: Request) -> Iterator[TrialOutcome]:
     """Run the programs; those that need the module are skipped once it did not import."""
-    given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
+    variables = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
     # A home of its own: programs compile GPU kernels into ~/.nv and read ~/.keras.
     user = request.place / "home"
     user.mkdir(parents=True, exist_ok=True)
@@ -322,7 +322,9 @@ def _run_programs(request: Request) -> Iterator[TrialOutcome]:
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
             program = str(run.program_path(name))
-            command = request.venv.python_command(program, request.module, home=user, extra=given)
+            command = request.venv.python_command(
+                program, request.module, home=user, extra=variables
+            )
             outcome = run.run(name, command, request.place / f"logs/{name}.log")
         else:
             outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")

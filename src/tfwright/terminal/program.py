@@ -176,8 +176,8 @@ class CommandLine:
         if not word or word.startswith("-") or word in known:
             return
         near = printable.nearest(word, known)
-        meant = f"Did you mean 'invoke {near}'? " if near else ""
-        remedy = f"{meant}'invoke --list' lists all commands."
+        suggestion = f"Did you mean 'invoke {near}'? " if near else ""
+        remedy = f"{suggestion}'invoke --list' lists all commands."
         if word in replaced:
             remedy = f"Use '{replaced[word]}' instead."
         self.refuse(f"Unknown command '{word}'", remedy)
@@ -229,9 +229,9 @@ class CommandLine:
                     # Without the dashes, which make any two short options alike.
                     bare = {flag.lstrip("-"): flag for flag in context.flags}
                     near = bare.get(printable.nearest(word.lstrip("-"), bare), "")
-                meant = f"Did you mean {near}? " if near else ""
+                suggestion = f"Did you mean {near}? " if near else ""
                 whose = f" of 'invoke {command}'" if command else ""
-                return f"Unknown option '{word}'{whose}", meant + remedy
+                return f"Unknown option '{word}'{whose}", suggestion + remedy
             if "--recipe" in context.flags:
                 from tfwright.documents import recipe as recipes
 

@@ -50,7 +50,7 @@ def toolkit(
     then find it. It needs no root and leaves /usr/local alone.
     """
     # Paths and checksums are separate options, and belong together here.
-    given = {
+    options = {
         "cuda": (cuda, cuda_sha256),
         "cudnn": (cudnn, cudnn_sha256),
         "nccl": (nccl, nccl_sha256),
@@ -61,7 +61,7 @@ def toolkit(
     from tfwright.toolkit import sources
 
     job = job_of(recipe, offline=offline)
-    downloaded = toolkits.named_downloads(given)
+    downloaded = toolkits.named_downloads(options)
     # Before the first part is put into place: half a toolkit serves no build.
     toolkits.check_wanted(job.recipe, downloaded, job.host_file)
     store, log = sources.store(job.places.vault), job.log("toolkit")

@@ -78,10 +78,12 @@ class Provided:
     part: InstalledPart
 
 
-def named_downloads(given: Mapping[str, tuple[str, str]]) -> list[Download]:
+def named_downloads(options: Mapping[str, tuple[str, str]]) -> list[Download]:
     """Return the files that the command line names: path and checksum, by the name of the part."""
     return [
-        Download(KINDS[name], Path(path), sha256) for name, (path, sha256) in given.items() if path
+        Download(KINDS[name], Path(path), sha256)
+        for name, (path, sha256) in options.items()
+        if path
     ]
 
 
@@ -150,13 +152,13 @@ class Installer:
                 part = _installed_part(kind, table, root) or self._install_pinned(kind, table, root)
             yield Provided(kind.title, root, part)
 
-    def install(self, given: Download) -> Provided:
+    def install(self, download: Download) -> Provided:
         """Put what the user downloaded, or has installed, into the toolkit that the recipe uses."""
-        kind, archive = given.kind, given.path
+        kind, archive = download.kind, download.path
         # A recipe without this part is refused before gigabytes are hashed.
         root = self._root(kind)
         directory = archive.is_dir()
-        digest = "" if directory else self._verified_digest(given)
+        digest = "" if directory else self._verified_digest(download)
         with files.scratch_directory(root.parent, ".unpacking-") as scratch:
             made = scratch / "made"
             if directory:
@@ -256,9 +258,9 @@ class Installer:
                 lines=[f"toolkit.{kind.name}.tree = {table.tree}"],
             )
 
-    def _verified_digest(self, given: Download) -> str:
+    def _verified_digest(self, download: Download) -> str:
         """Return the digest of an archive, which the user or the recipe must name."""
-        name, archive = given.kind.name, given.path
+        name, archive = download.kind.name, download.path
         if not archive.is_file():
             raise SupplyError(
                 f"{archive} is not there",
@@ -270,7 +272,7 @@ class Installer:
         table = dict(self.recipe.toolkit.parts()).get(name)
         named = sources.pins_by_file_name(table.archives) if table else {}
         pins = {str(part): sha256 for part, sha256 in self.recipe.host.sha256.items()}
-        wanted = given.sha256.lower() or pins.get(name) or named.get(archive.name)
+        wanted = download.sha256.lower() or pins.get(name) or named.get(archive.name)
         if not wanted:
             raise SupplyError(
                 f"No checksum is known for {archive.name}; its sha256 is {digest}",

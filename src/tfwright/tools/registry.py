@@ -61,7 +61,7 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
     bring = {"npm": _download_npm, "pypi": _download_pypi, "deb": _download_deb}[package.kind]
     with files.scratch_directory() as folder:
         try:
-            brought = bring(package, folder)
+            package_folder = bring(package, folder)
         except (ToolError, UnstartableError) as fault:
             # The lines in which a client says what is wrong, without the stack of npm's own code.
             wrong = [
@@ -75,11 +75,14 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
                 f"{package} could not be downloaded: {why}", remedy=fault.remedy
             ) from fault
         # apt downloads the member itself; npm and pip download an archive that holds it.
-        if (brought / member).is_file():
-            shutil.copyfile(brought / member, target)
+        if (package_folder / member).is_file():
+            shutil.copyfile(package_folder / member, target)
             return
         with unpacking.as_supply_error(str(package)):
-            if any(_copy_member(archive, member, target) for archive in sorted(brought.iterdir())):
+            if any(
+                _copy_member(archive, member, target)
+                for archive in sorted(package_folder.iterdir())
+            ):
                 return
     raise SupplyError(
         f"{package} has no file {member}",
@@ -118,10 +121,12 @@ def _download_npm(package: RegistryPackage, folder: Path) -> Path:
     options = ("--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
     # Users of services have no home, where npm keeps its cache.
     argv = (npm, "pack", *options, f"--cache={folder}/cache", f"{package.name}@{package.version}")
-    brought = folder / "brought"
-    brought.mkdir()
-    _run_client(argv, brought, package_clients.client_environment("npm", (Path(npm).parent,)))
-    return brought
+    package_folder = folder / "brought"
+    package_folder.mkdir()
+    _run_client(
+        argv, package_folder, package_clients.client_environment("npm", (Path(npm).parent,))
+    )
+    return package_folder
 
 
 def _download_pypi(package: RegistryPackage, folder: Path) -> Path:
@@ -131,14 +136,14 @@ def _download_pypi(package: RegistryPackage, folder: Path) -> Path:
 
 def _download_deb(package: RegistryPackage, folder: Path) -> Path:
     """Let apt download a source package, with lists of its own: most hosts have none of sources."""
-    apt_get, brought = _client_path("apt-get"), folder / "brought"
-    brought.mkdir()
+    apt_get, package_folder = _client_path("apt-get"), folder / "brought"
+    package_folder.mkdir()
     # The caller verifies the bytes, so apt need not know the archive's signature.
     servers = apt.host_archives("deb-src [trusted=yes] $(SITE) $(RELEASE) $(COMPONENT)")
     env = apt.isolated_environment(folder / "apt", "".join(f"{line}\n" for line in servers))
-    _run_client((apt_get, "-q", "update"), brought, env)
+    _run_client((apt_get, "-q", "update"), package_folder, env)
     wanted = f"{package.name}={package.version}" if package.version else package.name
     # --only-source: apt takes the name of a program for that of its source package otherwise.
     argv = (apt_get, "-q", "source", "--download-only", "--only-source", wanted)
-    _run_client(argv, brought, env)
-    return brought
+    _run_client(argv, package_folder, env)
+    return package_folder

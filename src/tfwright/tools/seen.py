@@ -26,9 +26,9 @@ class SeenFiles:
         # The change time too: a package manager sets the modification time, not that one.
         state: list[object] = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
         known = self._known.get(str(path), [])
-        said = str(known[-1]) if known[:-1] == state else content(path)
-        self._seen[str(path)] = [*state, said]
-        return said
+        checksum_or_target = str(known[-1]) if known[:-1] == state else content(path)
+        self._seen[str(path)] = [*state, checksum_or_target]
+        return checksum_or_target
 
     def save(self) -> None:
         """Write down what was read."""

@@ -95,13 +95,13 @@ def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
     # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The project's
     # canonical name joins them.
-    brought = {packages.project_of_file(path): files.sha256(path) for path in folder.iterdir()}
+    digests = {packages.project_of_file(path): files.sha256(path) for path in folder.iterdir()}
     found = filter(None, map(EXACT_PIN.match, wanted))
     return tuple(
         LockedRequirement(
             name=pin["name"],
             version=pin["version"],
-            hashes=(brought[packages.name_of(pin["name"])],),
+            hashes=(digests[packages.name_of(pin["name"])],),
         )
         for pin in found
     )

@@ -176,8 +176,8 @@ class Supply:
         """Say it in a few sentences; nothing if nothing was wanted."""
         if self.ways:
             counts = Counter(self.ways.values()).items()
-            given = ", ".join(f"{files} from {way}" for way, files in counts)
-            yield f"Archives: {given}; all these are in the vault now"
+            summary = ", ".join(f"{files} from {way}" for way, files in counts)
+            yield f"Archives: {summary}; all these are in the vault now"
         if self.missing:
             names = listed([*dict.fromkeys(one.wanted.name for one in self.missing)], SHOWN)
             yield (

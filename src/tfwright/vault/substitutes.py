@@ -175,11 +175,11 @@ def check_patches(unfit: Iterable[tuple[str, str, HunkPlace]]) -> Iterator[str]:
     """
     faults = dict[str, list[str]]()
     for name, patch, place in unfit:
-        said = f"{patch}: {place.describe('the substitute')}"
+        misfit = f"{patch}: {place.describe('the substitute')}"
         if place.fit.verdict == "fuzz":
-            yield f"{name}: not every program applies a patch with other lines around it: {said}"
+            yield f"{name}: not every program applies a patch with other lines around it: {misfit}"
         else:
-            faults.setdefault(name, []).append(said)
+            faults.setdefault(name, []).append(misfit)
     if faults:
         raise RecipeError(
             "fetch.substitutes: a patch of the tree does not fit the substitute: "
@@ -260,10 +260,10 @@ def _rule_on_line(tree: ast.Module, line: int, table: SubstituteTable) -> ast.Ca
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or node.lineno != line:
             continue
-        given = {keyword.arg for keyword in node.keywords}
+        keywords = {keyword.arg for keyword in node.keywords}
         # What `**` brings along may be a sha256 as well.
-        bare = table.pins and None not in given
-        if given & {"sha256", "integrity"} or (bare and given & {"url", "urls"}):
+        bare = table.pins and None not in keywords
+        if keywords & {"sha256", "integrity"} or (bare and keywords & {"url", "urls"}):
             return node
     return None
 
@@ -279,26 +279,26 @@ def _edit_rule(text: str, path: str, line: int, name: str, table: SubstituteTabl
             remedy=BY_PATCH,
             where=f"{path}:{line}",
         )
-    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-    which = next((key for key in ("urls", "url") if key in given), "")
+    keywords = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    which = next((key for key in ("urls", "url") if key in keywords), "")
     # Starlark reads JSON's texts as its own.
     pin, digest = "sha256", table.sha256
     # The override of a module takes no other.
-    if pin not in given and ("integrity" in given or callee_name(call.func) in OVERRIDES):
+    if pin not in keywords and ("integrity" in keywords or callee_name(call.func) in OVERRIDES):
         pin = "integrity"
         digest = f"sha256-{base64.b64encode(bytes.fromhex(digest)).decode()}"
     wanted = {pin: json.dumps(digest)}
     # Addresses that are written elsewhere stay, which `_verify` refuses.
     if table.urls and which:
         urls = list(table.urls)
-        parts = (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant))
+        parts = (part.value for part in ast.walk(keywords[which]) if isinstance(part, ast.Constant))
         before = str(next(parts, ""))
         # TensorFlow's own rules insist on their mirror as the first.
         mirror = next(filter(before.startswith, _mirror_prefixes(tree)), None)
         if mirror and not urls[0].startswith(mirror):
             urls.insert(0, mirror + urls[0].partition("://")[2])
         wanted[which] = json.dumps(urls if which == "urls" else table.urls[0])
-        match given[which]:
+        match keywords[which]:
             # tf_mirror_urls("https://…") adds the mirror by itself.
             case ast.Call(func=ast.Name(id=function), args=[ast.Constant()]) if len(urls) == 1:
                 wanted[which] = f"{function}({json.dumps(urls[0])})"
@@ -309,10 +309,10 @@ def _edit_rule(text: str, path: str, line: int, name: str, table: SubstituteTabl
     lines = [0, *accumulate(map(len, content.splitlines(keepends=True)))]
     edits = []
     for key, value in wanted.items():
-        node = given.get(key) or given.get(pin) or given[which]
+        node = keywords.get(key) or keywords.get(pin) or keywords[which]
         start = lines[node.lineno - 1] + node.col_offset
         end = lines[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        edits.append((start, end, value) if key in given else (end, end, f", {key} = {value}"))
+        edits.append((start, end, value) if key in keywords else (end, end, f", {key} = {value}"))
     # From behind, since an edit moves what follows it.
     for start, end, value in sorted(edits, reverse=True):
         content = content[:start] + value.encode() + content[end:]

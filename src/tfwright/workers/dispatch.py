@@ -47,7 +47,7 @@ def program_of(recipe: str, options: Mapping[str, object], *, supplied: bool) ->
     }
     # A lost worker may hold the recipe's lock in a shared directory for a moment longer.
     named = ("build", "--recipe", recipe, "--wait")
-    return (*named, *arguments, *(flag for flag, given in flags.items() if given))
+    return (*named, *arguments, *(flag for flag, value in flags.items() if value))
 
 
 def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
@@ -134,8 +134,8 @@ def build_remotely(  # noqa: PLR0913, PLR0917 what is built, and where
     files.remove_old(folder / "logs", supply.LEFT_DAYS)
     run = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
-    def build(given: Assignment) -> RemoteBuild:
-        recipe, host = given.recipe, hosts[given.worker]
+    def build(assignment: Assignment) -> RemoteBuild:
+        recipe, host = assignment.recipe, hosts[assignment.worker]
 
         def collect(done: RemoteBuild) -> None:
             if done.failure or options["until"] != "publish":
@@ -155,7 +155,7 @@ def build_remotely(  # noqa: PLR0913, PLR0917 what is built, and where
             host,
             program_of(recipe, options, supplied=host.supplied),
             # A recipe may be named by a path, whose slashes would make directories.
-            folder / "logs" / run / f"{recipe.replace('/', '_')}-{given.worker}.log",
+            folder / "logs" / run / f"{recipe.replace('/', '_')}-{assignment.worker}.log",
             job=lambda: job_of(recipe),
             collect=collect,
         )

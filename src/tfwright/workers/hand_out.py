@@ -46,23 +46,23 @@ def run(schedule: WorkSchedule, build: Build, on_assignment: OnAssignment) -> No
     """
     ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = queue.Queue()
 
-    def work(given: Assignment) -> None:
+    def work(started: Assignment) -> None:
         try:
-            ended.put((given, build(given)))
+            ended.put((started, build(started)))
         except BaseException as fault:  # noqa: BLE001 raised below, in the caller's thread
-            ended.put((given, fault))
+            ended.put((started, fault))
 
     while True:
-        for given in schedule.start():
-            on_assignment(given)
+        for assignment in schedule.start():
+            on_assignment(assignment)
             # A daemon: after Ctrl-C a build that hangs on a lost host must not keep this alive.
-            threading.Thread(target=work, args=(given,), daemon=True).start()
+            threading.Thread(target=work, args=(assignment,), daemon=True).start()
         if not schedule.running:
             break
-        given, result = ended.get()
+        assignment, result = ended.get()
         if isinstance(result, BaseException):
             raise result
-        on_assignment(schedule.finish(given.recipe, result))
+        on_assignment(schedule.finish(assignment.recipe, result))
     schedule.close()
 
 
@@ -120,9 +120,9 @@ def run_by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
     table = slurm_of(settings)
     order: list[str] = []
 
-    def record(given: Assignment) -> None:
-        schedule.assignments[given.recipe] = given
-        on_assignment(given)
+    def record(assignment: Assignment) -> None:
+        schedule.assignments[assignment.recipe] = assignment
+        on_assignment(assignment)
 
     def commands(recipes: Iterable[str]) -> Sequence[Sequence[str]]:
         found = []
@@ -150,7 +150,7 @@ def run_by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
         )
 
 
-def after_task(given: Assignment, result: SlurmResult) -> Assignment:
+def after_task(assignment: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
     folder, log = result.log.parent, str(result.log)
@@ -167,4 +167,4 @@ def after_task(given: Assignment, result: SlurmResult) -> Assignment:
     elif result.status:
         state, failure, remedy = "failed", ssh.failure(result.log, result.status), ssh.READ
     done = RemoteBuild(result.seconds, max(0, result.status), failure, remedy=remedy, log=log)
-    return given.after(state, done, worker=worker, lost=tuple(lost))
+    return assignment.after(state, done, worker=worker, lost=tuple(lost))

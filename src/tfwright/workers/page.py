@@ -22,12 +22,12 @@ STYLES: dict[str, text.Style] = {
 }
 
 
-def show_assignment(given: Assignment) -> None:
+def show_assignment(assignment: Assignment) -> None:
     """Say in a line what became of a recipe."""
     # To standard error: the table of results alone is on standard output.
-    text.tell(f"  {given.sentence}", text.DETAIL if given.state == "running" else "")
-    if given.state == "waiting":
-        _explain(given)
+    text.tell(f"  {assignment.sentence}", text.DETAIL if assignment.state == "running" else "")
+    if assignment.state == "waiting":
+        _explain(assignment)
 
 
 def show_assignments(rows: Sequence[Assignment], *, explain: bool = True) -> None:
@@ -54,8 +54,12 @@ def show_assignments(rows: Sequence[Assignment], *, explain: bool = True) -> Non
             _explain(row)
 
 
-def _explain(given: Assignment) -> None:
+def _explain(assignment: Assignment) -> None:
     """Say why a worker did not build a recipe, and what to do about it."""
-    for label, sentence in (("why:", given.detail), ("do:", given.remedy), ("log:", given.log)):
+    for label, sentence in (
+        ("why:", assignment.detail),
+        ("do:", assignment.remedy),
+        ("log:", assignment.log),
+    ):
         if sentence:
             text.tell_labelled(f"    {label}", sentence)

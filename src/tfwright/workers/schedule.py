@@ -96,10 +96,10 @@ class WorkSchedule:
         waiting = self._in_state("waiting")
         for worker in self.workers:
             fit = (each for each in waiting if worker not in each.refused)
-            if worker in busy or (given := next(fit, None)) is None:
+            if worker in busy or (assignment := next(fit, None)) is None:
                 continue
-            waiting.remove(given)
-            begun.append(replace(given, state="running", worker=worker))
+            waiting.remove(assignment)
+            begun.append(replace(assignment, state="running", worker=worker))
         self.assignments |= {each.recipe: each for each in begun}
         return begun
 
@@ -127,13 +127,13 @@ class WorkSchedule:
 
     def close(self) -> None:
         """Note at the end that what still waits had no worker left."""
-        for given in self._in_state("waiting"):
-            done = replace(given, state="lost")
+        for assignment in self._in_state("waiting"):
+            done = replace(assignment, state="lost")
             # What a worker said about it last is worth more than the general reason.
-            if not given.detail:
+            if not assignment.detail:
                 done = replace(
                     done,
                     detail="no worker was left that could build it",
                     remedy="Bring the workers back, and build it again.",
                 )
-            self.assignments[given.recipe] = done
+            self.assignments[assignment.recipe] = done

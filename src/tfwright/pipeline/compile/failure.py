@@ -75,11 +75,11 @@ def error_of(
             evidence=evidence,
         )
         if outcome.died_early:
-            said = job.places.bazel / "server/jvm.out"
+            server_log = job.places.bazel / "server/jvm.out"
             error = HostError(
                 f"Bazel's server ended before its first action: {what}",
-                remedy=f"Read {said}, where the server writes its last words. It crashed, was "
-                "killed, or had too little memory to load the packages.",
+                remedy=f"Read {server_log}, where the server writes its last words. It crashed, "
+                "was killed, or had too little memory to load the packages.",
                 evidence=evidence,
             )
         return error

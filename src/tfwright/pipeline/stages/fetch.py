@@ -151,13 +151,13 @@ def obtain_programs(
     from tfwright.vault import locking
 
     stores = job.places.stores
-    given = job.host_file.bazel(bazel.version)
+    host_binary = job.host_file.bazel(bazel.version)
     # The lock's checksum before Bazel runs: afterwards it could only be regretted.
     binary = bazels.obtain(
         bazel.version,
         locking.bazel_checksums(bazel, locked),
         stores,
-        given=given,
+        given=host_binary,
         offline=job.offline,
         note=job.listener.note,
     )

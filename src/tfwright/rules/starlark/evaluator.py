@@ -190,18 +190,19 @@ class Program:
         A parameter without a value is `missing`.
         """
         outer = self.globals(function.module)
-        given = function.node.args
+        parameters = function.node.args
         names = [
-            parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+            parameter.arg
+            for parameter in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)
         ]
         # The order matters: a default replaces "missing", and what is passed replaces a default.
         bound: dict[str, object] = dict.fromkeys(names, Unset(missing))
-        for name, default in defaults(given):
+        for name, default in defaults(parameters):
             bound[name] = Later(default, outer)
         bound.update(zip(names, arguments.positional, strict=False))
         bound.update({name: thing for name, thing in arguments.named.items() if name in names})
-        if given.kwarg:
-            bound[given.kwarg.arg] = {
+        if parameters.kwarg:
+            bound[parameters.kwarg.arg] = {
                 name: thing for name, thing in arguments.named.items() if name not in names
             }
         return outer.bind(**bound)
@@ -376,12 +377,12 @@ class Program:
         inner = self.call_scope(
             function, self.arguments(call, scope), UnknownError("is not passed")
         )
-        given = []
+        return_values = []
         for statement, value, there in self.walk(function.node.body, inner):
             if isinstance(statement, ast.Return):
-                given.append(Later(value, there))
+                return_values.append(Later(value, there))
         # A function without a return gives None, in Starlark as in Python.
-        return self._alternative(given) if given else None
+        return self._alternative(return_values) if return_values else None
 
     def _repository_rule(self, call: ast.Call, scope: Scope) -> Rule:
         """Return the rule that ``repository_rule`` makes."""

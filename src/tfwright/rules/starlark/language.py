@@ -193,13 +193,13 @@ def bindings(target: ast.expr, thing: object) -> dict[str, object]:
     return {}
 
 
-def defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+def defaults(parameters: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
     """Yield the parameters that have a default, with it."""
-    names = [parameter.arg for parameter in (*given.posonlyargs, *given.args)]
+    names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
     # Python keeps the defaults of the last parameters only, without gaps.
-    first = len(names) - len(given.defaults)
-    yield from zip(names[first:], given.defaults, strict=True)
-    for parameter, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+    first = len(names) - len(parameters.defaults)
+    yield from zip(names[first:], parameters.defaults, strict=True)
+    for parameter, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
         if default:
             yield parameter.arg, default
 
@@ -242,14 +242,14 @@ def repeat(left: object, right: object) -> str | list[object]:
 
 def fill(text: object, values: object) -> str:
     """Fill the places of a ``%`` text; only plain ``%s`` and ``%d`` are known."""
-    given = list(values) if isinstance(values, list) else [values]
+    operands = list(values) if isinstance(values, list) else [values]
     # The split keeps each letter after a `%`: literals are at even places, marks at odd ones.
     parts = re.split(r"%(.)", text) if isinstance(text, str) else []
     marks = parts[1::2]
     known = bool(parts) and {"s", "d", "%"}.issuperset(marks)
-    if not known or len(given) != sum(mark != "%" for mark in marks):
+    if not known or len(operands) != sum(mark != "%" for mark in marks):
         raise UnknownError("fills a text in a way that is not known")
-    parts[1::2] = [mark if mark == "%" else _as_text(given.pop(0)) for mark in marks]
+    parts[1::2] = [mark if mark == "%" else _as_text(operands.pop(0)) for mark in marks]
     return _check_length("".join(parts))
 
 

@@ -141,18 +141,18 @@ def platform_name(system: str = "any", machine: str = "any") -> str:
     return f"{system.lower()}-{machine}"
 
 
-def _digest_of_named(given: Path) -> str:
-    if not given.is_file():
+def _digest_of_named(path: Path) -> str:
+    if not path.is_file():
         raise RecipeError(
-            f"The host file names {given} as Bazel, but that file does not exist",
+            f"The host file names {path} as Bazel, but that file does not exist",
             remedy="Correct [bazels] in the host file, or take it out.",
         )
     try:
-        return files.sha256(given)
+        return files.sha256(path)
     except OSError as fault:
         raise RecipeError(
-            f"The host file names {given} as Bazel, but it cannot be read: {fault.strerror}",
-            remedy=f"Make it readable and executable: chmod a+rx {shlex.quote(str(given))}",
+            f"The host file names {path} as Bazel, but it cannot be read: {fault.strerror}",
+            remedy=f"Make it readable and executable: chmod a+rx {shlex.quote(str(path))}",
         ) from fault
 
 
@@ -233,18 +233,18 @@ def _digest_error(wanted: _Wanted, origin: str, found: str, promised: str) -> Su
     )
 
 
-def _way_from_host_file(given: Path) -> Way:
+def _way_from_host_file(path: Path) -> Way:
     """Return the way to the binary that the host file names."""
 
     def bring(wanted: _Wanted, scratch: Path) -> Path:
         try:
-            _check_version(wanted, given, scratch)
+            _check_version(wanted, path, scratch)
         except _NotThereError as why:
             raise RecipeError(
                 f"The Bazel {wanted.version} of the host file cannot be used: {why}",
                 remedy="Correct [bazels] in the host file.",
             ) from why
-        return given
+        return path
 
     return bring
 

@@ -279,8 +279,8 @@ class CacheStore:
     def load_verified(self, seal: Seal) -> None:
         """Take over what the last build with a toolchain left verified, if that was this host."""
         try:
-            given, _, text = files.content(self._verified_file(seal)).partition(b"\n")
-            if given == seal.signature(text):
+            signature, _, text = files.content(self._verified_file(seal)).partition(b"\n")
+            if signature == seal.signature(text):
                 known = json_text.parse(text)
                 self.verified.update({name: FileState(*state) for name, state in known.items()})
         except (OSError, ValueError, TypeError, AttributeError):

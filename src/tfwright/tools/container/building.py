@@ -57,8 +57,8 @@ def _unpinned_images(text: str) -> Iterator[tuple[int, str]]:
     for number in range(len(lines)):
         line = _join_lines(lines[number : number + MOST_HALVES])
         # An ARG after the first FROM is one of that stage, and no later FROM sees it.
-        if not count and (given := ARG.fullmatch(line)):
-            arguments[given[1]] = given[2] or given[3] or ""
+        if not count and (argument := ARG.fullmatch(line)):
+            arguments[argument[1]] = argument[2] or argument[3] or ""
         names = [found[1] or found[2] for found in TAKEN.finditer(line)]
         if named := FROM.fullmatch(line):
             names.append(named[1])

@@ -254,14 +254,14 @@ def import_layout(layout: Path, vault: Path) -> KeptImage:
 
     Raises SupplyError if it is damaged.
     """
-    given = Layout(layout)
+    oci_layout = Layout(layout)
     try:
         index = (layout / "index.json").read_bytes()[:LARGEST_DOCUMENT]
         digest = str(json_text.parse(index)["manifests"][0]["digest"])
     # Whoever made the layout may have written anything.
     except (OSError, ValueError, LookupError, TypeError) as fault:
-        raise given.damage_error("it has no index that can be read") from fault
-    return given.move_into(digest, vault)
+        raise oci_layout.damage_error("it has no index that can be read") from fault
+    return oci_layout.move_into(digest, vault)
 
 
 def import_blobs(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
@@ -292,8 +292,8 @@ def _copy_layer(root: Path, layout: Layout) -> Path:
     """Copy a tar file among the blobs, unpacked; return where it is now."""
     copied = layout.blobs / "layer"
     # A layer's digest is that of the unpacked tar: gzip gives other bytes with each version.
-    with files.open_unpacked(root) as given, copied.open("wb") as output:
-        shutil.copyfileobj(given, output, files.CHUNK)
+    with files.open_unpacked(root) as source, copied.open("wb") as output:
+        shutil.copyfileobj(source, output, files.CHUNK)
     # All of it: an engine would find out in the middle of a build, and name the layer only.
     with unpacking.Tar.open(copied, "r:") as layer:
         collections.deque(unpacking.members(layer), maxlen=0)

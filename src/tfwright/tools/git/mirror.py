@@ -345,8 +345,8 @@ class PinnedMirror(GitRepository):
             )
         if absent:
             raise IncompleteError(absent, pin, origin.address)
-        seconds, brought = time.monotonic() - begun, size(self.path) - before
-        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB")
+        seconds, new_bytes = time.monotonic() - begun, size(self.path) - before
+        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {new_bytes / 1e6:.1f} MB")
 
     def _fetch_commit(self) -> None:
         """Ask for the commit alone.

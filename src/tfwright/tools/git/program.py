@@ -138,8 +138,8 @@ def collect(
     Raises ToolError with what it complained about, SupplyError if it prints more than `most` bytes.
     """
     try:
-        with lines_as_input(lines) as given:
-            ended = pipes.collect(command, given, into, most)
+        with lines_as_input(lines) as input_file:
+            ended = pipes.collect(command, input_file, into, most)
     except OSError as fault:
         raise start_error(fault) from fault
     check_status(command, ended)
@@ -150,12 +150,12 @@ def collect(
 def lines_as_input(lines: Iterable[str]) -> Iterator[IO[bytes]]:
     """Open a file with these lines, as the input of `collect`."""
     # A file and no pipe: git reads it at its own pace while its output is read here.
-    with tempfile.TemporaryFile() as given:
+    with tempfile.TemporaryFile() as input_file:
         for line in lines:
             # The names of files need not be UTF-8.
-            given.write(f"{line}\n".encode("utf-8", "surrogateescape"))
-        given.seek(0)
-        yield given
+            input_file.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+        input_file.seek(0)
+        yield input_file
 
 
 def start_error(fault: OSError) -> HostError:

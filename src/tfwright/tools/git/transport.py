@@ -104,8 +104,8 @@ def fetch(
     # Half of the free space: git writes a received pack before it can judge it.
     free = shutil.disk_usage(command.cwd).free
     allowance = Allowance(command.cwd, min(LARGEST, free // 2), idle=LONGEST_PAUSE)
-    with program.lines_as_input(lines) as given:
-        _run_transfer(command, allowance, listener, given)
+    with program.lines_as_input(lines) as input_file:
+        _run_transfer(command, allowance, listener, input_file)
 
 
 def list_refs(repository: GitRepository, *arguments: str) -> str:
@@ -119,7 +119,7 @@ def _run_transfer(
     command: Command,
     allowance: Allowance,
     listener: Listener | None = None,
-    given: IO[bytes] | None = None,
+    input_file: IO[bytes] | None = None,
 ) -> str:
     def read_lines(lines: Iterable[str]) -> list[str]:
         if listener:
@@ -127,7 +127,7 @@ def _run_transfer(
         return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
     try:
-        ended = supervised.run(command, allowance, read_lines, given)
+        ended = supervised.run(command, allowance, read_lines, input_file)
     except OSError as fault:
         raise program.start_error(fault) from fault
     if ended.excess:

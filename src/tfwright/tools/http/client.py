@@ -92,8 +92,8 @@ class RequestError(Exception):
         if has_cause(ssl.SSLCertVerificationError):
             return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         if "407" in why:
-            said = "the proxy wants another user name and password in its address (407)"
-            return cls(FaultKind.REFUSED, said)
+            reason = "the proxy wants another user name and password in its address (407)"
+            return cls(FaultKind.REFUSED, reason)
         if has_cause(
             lower.NewConnectionError,
             lower.ConnectTimeoutError,
@@ -107,8 +107,8 @@ class RequestError(Exception):
             kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
             host = "its proxy" if has_cause(requests.exceptions.ProxyError) else "the host"
             late = isinstance(fault, requests.Timeout)
-            said = "did not answer in time" if late else "cannot be reached"
-            return cls(kind, f"{host} {said}: {why}")
+            symptom = "did not answer in time" if late else "cannot be reached"
+            return cls(kind, f"{host} {symptom}: {why}")
         # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
         if isinstance(fault, lower.HTTPError | OSError) and not isinstance(fault, ValueError):
             return cls(FaultKind.BROKEN, f"the connection broke: {why}")

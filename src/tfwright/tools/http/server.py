@@ -223,8 +223,8 @@ def conditional_status(asked: Message, tag: str, changed: str) -> HTTPStatus:
     """
 
     def holds(name: str, dated: str, *tags: str) -> bool | None:
-        if given := asked.get_all(name):
-            return not {"*", *tags}.isdisjoint(map(str.strip, ",".join(given).split(",")))
+        if header_values := asked.get_all(name):
+            return not {"*", *tags}.isdisjoint(map(str.strip, ",".join(header_values).split(",")))
         with suppress(ValueError, OverflowError):
             since = email.utils.parsedate_to_datetime(asked.get(dated, ""))
             return since.replace(tzinfo=dt.UTC) >= email.utils.parsedate_to_datetime(changed)

@@ -34,18 +34,18 @@ class Collected(NamedTuple):
 
 def collect(
     command: Command,
-    given: IO[Any] | None = None,
+    input_file: IO[Any] | None = None,
     into: IO[bytes] | None = None,
     most: int = LARGEST_OUTPUT,
 ) -> Collected:
     """Run a program to its end and return what it wrote.
 
-    `given` is the file that it reads, `into` one that takes its output. A program that prints more
-    than `most` bytes is ended. Raises OSError if it cannot be started.
+    `input_file` is the file that it reads, `into` one that takes its output. A program that prints
+    more than `most` bytes is ended. Raises OSError if it cannot be started.
     """
     # Its errors are not read while its output is: a full pipe would stop it.
     with tempfile.TemporaryFile() as complaints:
-        streams = (into or subprocess.PIPE, complaints, given or subprocess.DEVNULL)
+        streams = (into or subprocess.PIPE, complaints, input_file or subprocess.DEVNULL)
         with child_process(command, *streams) as process:
             printed = bytearray()
             # To the end, or a piece more than is wanted.

@@ -42,7 +42,7 @@ def run(
     command: Command,
     allowance: Allowance,
     read_lines: Callable[[Iterable[str]], list[str]],
-    given: IO[bytes] | None = None,
+    input_file: IO[bytes] | None = None,
 ) -> Collected:
     """Run a program within an allowance, and pass the lines of its standard error on as they come.
 
@@ -50,7 +50,7 @@ def run(
     """
     # A file and not a pipe: nothing has to read it while the progress is read.
     with tempfile.TemporaryFile() as output:
-        streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
+        streams = (output, subprocess.PIPE, input_file or subprocess.DEVNULL)
         with child_process(command, *streams) as process:
             watch = _Watch(process, allowance, output)
             # newline=None: git ends the lines of its progress with carriage returns.

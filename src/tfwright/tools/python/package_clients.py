@@ -47,15 +47,15 @@ def error_kind(fault: TfwrightError) -> type[SupplyError]:
     return SilentServerError if unreached else SupplyError
 
 
-def pip_remedy(fault: TfwrightError, said: str, known: str = "") -> str:
-    """Return what to do about a pip that did not bring what it was to bring, and what it `said`.
+def pip_remedy(fault: TfwrightError, complaint: str, known: str = "") -> str:
+    """Return what to do about a pip that did not bring what it was to bring, by its `complaint`.
 
     Where its index and the checksums are not the cause, it is what is `known`.
     """
     # Where it reached no server, the requirements say nothing of the cause.
     if error_kind(fault) is SilentServerError:
         return "Check how pip reaches its index: 'pip config list' shows which one it asks."
-    if "THESE PACKAGES DO NOT MATCH" in said:
+    if "THESE PACKAGES DO NOT MATCH" in complaint:
         return (
             "pip's output names the file and both checksums. Correct the checksum of its pin, if "
             "it has one; otherwise the index or a proxy gives another file than it lists: ask who "
@@ -69,10 +69,10 @@ def pip_remedy(fault: TfwrightError, said: str, known: str = "") -> str:
 
 def proxy_variables() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
-    given = getproxies_environment()
+    proxies = getproxies_environment()
     # npm and old programs do not know the variable for all schemes.
-    for_all = {scheme: given["all"] for scheme in ("http", "https") if "all" in given}
-    chosen = for_all | {name: given[name] for name in ("http", "https", "no") if name in given}
+    for_all = {scheme: proxies["all"] for scheme in ("http", "https") if "all" in proxies}
+    chosen = for_all | {name: proxies[name] for name in ("http", "https", "no") if name in proxies}
     lower = {f"{name}_proxy": value for name, value in chosen.items()}
     return lower | {name.upper(): value for name, value in lower.items()}
 

@@ -199,10 +199,10 @@ def run_pip(command: Command, log: Path, what: str, remedy: str) -> None:
     try:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
-        said = complaint(log)
+        reason = complaint(log)
         raise SupplyError(
-            f"pip {what}: {said}",
-            remedy=package_clients.pip_remedy(fault, said, remedy),
+            f"pip {what}: {reason}",
+            remedy=package_clients.pip_remedy(fault, reason, remedy),
             evidence=fault.evidence,
         ) from fault
 

@@ -81,22 +81,22 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
             command = _download_command(wanted, scratch, hashed=bool(hashed))
             runner.run(command, remedy="Repair the pip that runs tfwright.")
         except ToolError as fault:
-            said = _last_error(fault)
+            reason = _last_error(fault)
             raise package_clients.error_kind(fault)(
-                f"pip cannot bring {wanted.name} {wanted.version}: {said}",
-                remedy=package_clients.pip_remedy(fault, said),
+                f"pip cannot bring {wanted.name} {wanted.version}: {reason}",
+                remedy=package_clients.pip_remedy(fault, reason),
                 evidence=fault.evidence,
             ) from fault
-        brought = sorted((scratch / "brought").glob("*"))
+        downloads = sorted((scratch / "brought").glob("*"))
         # One requirement without dependencies gives one file, unless this host's pip is set up to
         # do something else.
-        if len(brought) != 1:
-            names = ", ".join(path.name for path in brought) or "nothing"
+        if len(downloads) != 1:
+            names = ", ".join(path.name for path in downloads) or "nothing"
             raise SupplyError(
                 f"pip was to bring {wanted.name} {wanted.version}, and brought {names}",
                 remedy="Check the configuration of this host's pip: 'pip config list'.",
             )
-        shutil.move(brought[0], target)
+        shutil.move(downloads[0], target)
 
 
 def _last_error(fault: ToolError) -> str:

@@ -200,9 +200,9 @@ def _install(
     listed = home / "requirements.txt"
     with files.scratch_directory() as folder:
         wanted = (*options, *packages.write_requirements(listed, requirements))
-        brought = packages.download(python, wanted, folder, log)
+        downloads = packages.download(python, wanted, folder, log)
         # The hashes of the downloaded files: pip installs these files, or fails.
-        digests = {packages.project_of_file(path): files.sha256(path) for path in brought}
+        digests = {packages.project_of_file(path): files.sha256(path) for path in downloads}
         exact = [pin + _HASH + digests[packages.name_of(pin)] for pin in map(_pin, requirements)]
         where = (f"--find-links={folder}", "--no-deps", *packages.write_requirements(listed, exact))
         command = package_clients.pip_command(python, "install", *options, *where, cwd=home)

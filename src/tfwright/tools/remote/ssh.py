@@ -82,8 +82,8 @@ def run(host: WorkerTable, program: Sequence[str], log: Path) -> RemoteBuild:
     # The last line of the program's standard output, which stands between two marks.
     text = TERMINAL_CODES.sub("", "\n".join(("", *runner.last_lines(log, 200))))
     between = re.search(rf"(?s).*\n{PRINTED}(.*)\n{PRINTED_END}", text)
-    said = between[1].strip().rpartition("\n")[2].strip() if between else ""
-    done = RemoteBuild(time.monotonic() - begun, status, printed=said, log=str(log))
+    output = between[1].strip().rpartition("\n")[2].strip() if between else ""
+    done = RemoteBuild(time.monotonic() - begun, status, printed=output, log=str(log))
     if done.lost:
         why = _last_line_without(log) or "the connection broke"
         return replace(done, failure=why, remedy=connect_remedy(host))

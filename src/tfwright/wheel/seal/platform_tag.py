@@ -72,12 +72,12 @@ def _with_platlib(wheel: Path, scratch: Path) -> Path:
     wheels of TensorFlow 1.8, and auditwheel refuses libraries there unseen. Once installed they are
     where the others would be.
     """
-    with archive.open_wheel(wheel) as given:
-        if not any(_PURELIB in name for name in given.namelist()):
+    with archive.open_wheel(wheel) as original:
+        if not any(_PURELIB in name for name in original.namelist()):
             return wheel
         copy = scratch / wheel.name
         with copy.open("wb") as made:
-            rewriting.rewrite(given, made, {}, lambda name: name.replace(_PURELIB, _PLATLIB))
+            rewriting.rewrite(original, made, {}, lambda name: name.replace(_PURELIB, _PLATLIB))
         return copy
 
 
