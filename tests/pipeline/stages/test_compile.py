@@ -796,25 +796,8 @@ def test_an_offline_build_downloads_nothing(
 
 # Being stopped
 
-SCRIPT = """\
-import json, sys
-from pathlib import Path
-from tfwright.terminal import console
-from tfwright.documents.recipe import CompileTable, Recipe
-from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.documents.host_file import HostFile
-from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.stages import compile
-given = json.loads(sys.argv[1])
-recipe, settings = Recipe.model_validate(given["recipe"]), HostFile.model_validate(given["settings"])
-job = RecipeJob(recipe=recipe, host_file=settings)
-results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
-with console.ending_gently():
-    compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, recipe.nccl, *results)
-"""
 
-
-def apart(job: RecipeJob, binary: Path, target: str, folder: Path) -> list[str]:
+def apart(job: RecipeJob, binary: Path, target: str) -> list[str]:
     """Return the command that builds a target in a process of its own."""
     results: dict[str, object] = {}
 
@@ -832,7 +815,7 @@ def apart(job: RecipeJob, binary: Path, target: str, folder: Path) -> list[str]:
         "target": target,
         **results,
     }
-    script = make_file(folder / "compile_job.py", SCRIPT)
+    script = Path(__file__).with_name("compile_job.py")
     return [sys.executable, str(script), json.dumps(given)]
 
 
@@ -841,7 +824,7 @@ def stoppable(
     workspace: RecipeJob, binary: Path, tmp_path: Path
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Build four steps in a process of its own, and return it in the middle of the second one."""
-    with subprocess.Popen(apart(workspace, binary, "//:step3", tmp_path)) as process:
+    with subprocess.Popen(apart(workspace, binary, "//:step3")) as process:
         wait_for(tmp_path / "1", process)
         yield process
 
@@ -923,7 +906,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
-    workspace: RecipeJob, binary: Path, tmp_path: Path, confined: Path
+    workspace: RecipeJob, binary: Path, confined: Path
 ) -> None:
     job = replace(workspace, host_file=workspace.host_file.changed(jobs=3))
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
@@ -931,7 +914,7 @@ def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
             GREEDY.replace("@PYTHON@", sys.executable)
             + 'filegroup(name = "greedy", srcs = ["greedy%d.txt" % n for n in range(3)])\n'
         )
-    command = apart(job, binary, "//:greedy", tmp_path)
+    command = apart(job, binary, "//:greedy")
     done = subprocess.run(
         ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command], check=False
     )
