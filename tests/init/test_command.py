@@ -39,5 +39,5 @@ def test_a_directory_below_which_no_build_runs_is_named_as_such(
 
 def test_a_directory_that_cannot_be_created_is_named_with_the_reason(tmp_path: Path) -> None:
     make_file(tmp_path / "taken", "")
-    with fails(HostError, tmp_path / "taken/recipes", "invoke init"):
+    with fails(HostError, tmp_path / "taken/recipes", "Not a directory"):
         command.create_directory(str(tmp_path / "taken"))

@@ -22,7 +22,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import FollowTable, NightlyFile
 from tfwright.documents.recipe import ROOT
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, SupplyError
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.index import wheels, write
 from tfwright.nightly import night, notices
 from tfwright.nightly import state as states
@@ -110,10 +110,10 @@ def test_a_recipe_of_the_night_is_chosen_or_added(
         named = load(nightly_file, NightlyFile).recipe
         return [entry.name for entry in named]
 
-    fault = failing(lambda: plan("mine"), HostError)
-    (listed,) = re.findall(r"choose one of: (\w+)\.", fault.remedy)
+    fault = failing(lambda: plan("mine"), RecipeError)
+    (listed,) = re.findall(r"Choose one of: (\w+);", fault.remedy)
     plan(listed)
-    assert "Add a [[recipe]] with this name" in fault.remedy
+    assert "add a [[recipe]] with this name" in fault.remedy
     add(nightly_file, '[[recipe]]\nname = "mine"\n')
     plan("mine")
 

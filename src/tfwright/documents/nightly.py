@@ -271,9 +271,10 @@ def named_targets(nightly: NightlyFile, name: str, *, of_recipe: bool = True) ->
     every = targets(nightly)
     if not (found := [it for it in every if name == it.name or (of_recipe and name == it.recipe)]):
         names = [target.name for target in every]
+        listed = ", ".join(names) or "none"
         raise RecipeError(
             f"nightly.toml has no recipe {name!r}{did_you_mean(name, names)}",
-            remedy=f"Choose one of: {', '.join(names) or 'none'}; or add a [[recipe]].",
+            remedy=f"Choose one of: {listed}; or add a [[recipe]] with this name.",
         )
     return found
 

@@ -64,7 +64,7 @@ def create_directory(directory: str) -> CreatedDirectory:
     except OSError as fault:
         raise HostError(
             f"{fault.filename} cannot be created: {fault.strerror}",
-            remedy="Name a directory in which you may create files: 'invoke init DIRECTORY'.",
+            remedy="Name a directory in which you may create files.",
         ) from fault
     return CreatedDirectory(place, absent)
 
