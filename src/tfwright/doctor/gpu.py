@@ -49,7 +49,7 @@ class CudaRequirements(HostComparison):
     def toolkit(self) -> Iterator[Finding]:
         place = self.places.toolkit
         wanted = self.recipe.host.cuda or ""
-        seen = nvidia.cuda(self.host.place, place)
+        seen = self.cuda_versions
         found = _major_minor(seen[0].value) if seen else wanted
         remedy = self._how_to_get("cuda", cuda=wanted, place=str(place), found=found)
         if not seen:
@@ -74,10 +74,9 @@ class CudaRequirements(HostComparison):
 
     def headers(self) -> Iterator[Finding]:
         """Look for the headers that come in packages of their own."""
-        root = self.places.toolkit
-        recipe, prefixes = self.recipe, list(dict.fromkeys([root, *self.places.prefixes]))
+        root, recipe, prefixes = self.places.toolkit, self.recipe, self._prefixes
         # Without any CUDA, that is the finding.
-        if recipe.source.own_interface or not nvidia.cuda(self.host.place, root):
+        if recipe.source.own_interface or not self.cuda_versions:
             return
         wanted = compatibility.cuda_headers(recipe.source.release)
         lacking = [
@@ -93,6 +92,11 @@ class CudaRequirements(HostComparison):
                 blocks="configure",
                 why=lacking[-1][1],
             )
+
+    @property
+    def _prefixes(self) -> list[Path]:
+        """Where libraries lie; the toolkit first: `invoke toolkit` puts every library there."""
+        return list(dict.fromkeys([self.places.toolkit, *self.places.prefixes]))
 
     def _how_to_get(self, part: PartName, trouble: str = "", **fields: str) -> str:
         """Say how to get a part: out of the recipe's toolkit, or else by hand."""
@@ -165,8 +169,7 @@ class CudaRequirements(HostComparison):
         """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
         title = nvidia.LIBRARIES[part].title
         wanted = getattr(self.recipe.host, part) or ""
-        # The toolkit first: `invoke toolkit` puts every library there.
-        prefixes = list(dict.fromkeys([self.places.toolkit, *self.places.prefixes]))
+        prefixes = self._prefixes
         found = nvidia.library(self.host.place, part, prefixes)
         remedy = self._how_to_get(part, version=wanted)
         if not found:
@@ -210,8 +213,7 @@ class CudaRequirements(HostComparison):
         place, row = self.places.toolkit, self.row
         # The header of another CUDA states the limits of that one.
         right = all(
-            is_of_line(seen.value, self.recipe.host.cuda or "")
-            for seen in nvidia.cuda(self.host.place, place)
+            is_of_line(seen.value, self.recipe.host.cuda or "") for seen in self.cuda_versions
         )
         ceiling = nvidia.ceiling(self.host.place, place) if right else nvidia.UNKNOWN
         if compiler.family == "clang":

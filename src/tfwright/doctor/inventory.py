@@ -41,6 +41,11 @@ class HostComparison:
         """The CUDA that Bazel downloads for the commit."""
         return hermetic.downloads(self.recipe, self.host_file)
 
+    @cached_property
+    def cuda_versions(self) -> list[Seen]:
+        """The version of the CUDA that is there, as each witness has it; nvcc is started once."""
+        return nvidia.cuda(self.host.place, self.places.toolkit)
+
 
 class HostInventory(HostComparison):
     """What there is on the host."""
@@ -89,7 +94,7 @@ class HostInventory(HostComparison):
             "any",
         }
         # A line for each witness: where they disagree, two CUDAs are mixed.
-        for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
+        for seen in self.cuda_versions or [NOTHING]:
             yield Fact("CUDA", seen, decides=uses)
         ceiling = nvidia.ceiling(place, toolkit)
         if ceiling.gcc or ceiling.clang:

@@ -108,7 +108,7 @@ def environment(
     idle = tuple(
         f"/{name}_configure.bzl"
         for name in ("rocm", "sycl")
-        if configure.answers.get(f"TF_NEED_{name.upper()}") is not True
+        if not configure.agrees_to(f"TF_NEED_{name.upper()}")
         and not any(name in flag.lower() for flag in compiled.flags)
     )
     answers = {name: answer for name in variables if (answer := stated.answer(name))}
