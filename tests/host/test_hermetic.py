@@ -113,6 +113,20 @@ def test_a_flag_for_another_compiler_of_kernels_than_the_answered_one_contradict
     assert said(old).count("makes clang compile") == 1
 
 
+def test_the_configuration_for_clang_has_gpus_and_tensorrt_of_its_own_from_2_15_on() -> None:
+    gpus, without = "--repo_env=TF_CUDA_COMPUTE_CAPABILITIES=5.0,9.0", "TF_NEED_TENSORRT=0"
+    answers = {"TF_CUDA_CLANG": True, "TF_CUDA_COMPUTE_CAPABILITIES": "5.0,9.0"}
+    text = said(recipe("--config=opt", branch="r2.15", **answers))
+    assert "overrides the answered GPUs by sm_50, sm_60, sm_70, sm_75, sm_80, compute_80" in text
+    assert f'"{gpus}"' in text
+    assert f'"--repo_env={without}"' in text
+    assert said(recipe(gpus, f"--repo_env={without}", branch="r2.15", **answers)) == ""
+    assert said(recipe(gpus, branch="r2.15", **answers, TF_NEED_TENSORRT=True)) == ""
+    assert said(recipe("--config=opt", branch="r2.14", **answers)) == ""
+    answers["TF_CUDA_CLANG"] = False
+    assert said(recipe("--config=opt", branch="r2.15", **answers)) == ""
+
+
 @pytest.mark.parametrize(("clang", "refused"), [("18", True), ("20", False), ("99", False)])
 def test_a_clang_that_does_not_know_the_gpu_is_refused(clang: str, *, refused: bool) -> None:
     gpus, path = SM_89.replace("89", "120"), f"/usr/lib/llvm-{clang}/bin/clang"

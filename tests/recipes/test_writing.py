@@ -226,6 +226,18 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(new: New) ->
         new("1.8", gpu="12.0")
 
 
+def test_a_cudnn_of_another_major_version_than_the_tested_one_is_left_to_decide(new: New) -> None:
+    made = new("2.15", gpu="12.0", python="3.11")
+    assert any("was tested with cuDNN 8.9" in line for line in made.open)
+
+
+def test_a_python_that_the_release_does_not_take_is_no_matter_of_cuda(tmp_path: Path) -> None:
+    wish = Wish(system="Linux", cuda="12.3", python="3.13")
+    with pytest.raises(RecipeError) as caught:
+        writing.new(wish, parse_release("2.16"), HostFile(), tmp_path, alone)
+    assert "leave out --gpu" not in caught.value.remedy
+
+
 def test_an_older_cuda_than_the_release_takes_is_refused_before_the_network_is_asked(
     tmp_path: Path,
 ) -> None:
@@ -329,14 +341,17 @@ def test_the_python_of_bazel_is_named_as_the_release_reads_it(
     assert [flag for flag in flags if "PYTHON" in flag] == [f"--repo_env={variable}=3.11"]
 
 
-def test_kernels_by_clang_keep_the_gpus_that_were_asked_for(new: New) -> None:
+@pytest.mark.parametrize(("release", "cuda"), [("2.20", "12.5"), ("2.15", "12.2")])
+def test_kernels_by_clang_keep_the_gpus_that_were_asked_for(
+    release: str, cuda: str, new: New
+) -> None:
     clang = '"/usr/lib/llvm-18/bin/clang"'
     answers = {"TF_CUDA_CLANG": "true", "CLANG_CUDA_COMPILER_PATH": clang}
 
     def ask(prompt: Prompt, default: str) -> str:
         return answers.get(prompt.variable, default)
 
-    made = new("2.20", ask, python="3.12", cuda="12.5", gpu="8.9")
+    made = new(release, ask, python="3.11", cuda=cuda, gpu="8.9")
     assert [str(finding) for finding in lint.lint(pinned(made))] == []
     assert "--config=cuda_nvcc" not in read(made).compile.flags
 

@@ -217,6 +217,15 @@ def hermetic(release: Release) -> Hermetic | None:
     return _typed_row(Hermetic, "hermetic", min(release, last))
 
 
+def clang_configuration(release: Release) -> tuple[str, ...]:
+    """Return the GPUs that cuda_clang of a release's .bazelrc sets once more, with TensorRT.
+
+    Empty where it sets neither. What Bazel downloads has `Hermetic.clang_architectures`.
+    """
+    row = _row_of("clang_configuration", release)
+    return tuple(row["architectures"]) if row else ()
+
+
 def build_cost(release: Release, *, cuda: bool) -> BuildCost:
     """Return the measured build that is nearest to a release: the last before it, or the first."""
     known = [

@@ -21,6 +21,9 @@ BY_CLANG = frozenset(
 )
 """Flags with which clang compiles the kernels: the others of .bazelrc expand to the first."""
 
+CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+"""What names the GPUs to compile for: with the host's CUDA, and with one that Bazel downloads."""
+
 
 def uses_cuda(recipe: Recipe) -> bool:
     """Say whether the recipe builds with CUDA, wherever that comes from."""
@@ -85,6 +88,12 @@ def downloading_clang(recipe: Recipe) -> compatibility.Hermetic | None:
     return tree if tree and tree.clang_downloaded and not local else None
 
 
+def compiled_by_clang(recipe: Recipe) -> bool:
+    """Say whether clang compiles the kernels, by an answer or by a flag."""
+    by_flag = not BY_CLANG.isdisjoint(recipe.compile.flags)
+    return by_flag or recipe.configure.agrees_to("TF_CUDA_CLANG")
+
+
 def in_force(recipe: Recipe, tree: compatibility.Hermetic | None) -> CudaInForce | None:
     """Return the CUDA of a recipe; None for one without.
 
@@ -92,20 +101,23 @@ def in_force(recipe: Recipe, tree: compatibility.Hermetic | None) -> CudaInForce
     """
     if not uses_cuda(recipe):
         return None
-    stated = Stated.by(recipe)
-    if tree is None or recipe.source.own_interface:
+    stated, clang = Stated.by(recipe), compiled_by_clang(recipe)
+    own = recipe.source.own_interface
+    tree = None if own else tree
+    gpus = stated.flag(CAPABILITIES[tree is not None])
+    if not gpus and clang and not own:
+        # This configuration of the tree states them again, after those of ./configure.
+        release = recipe.source.release
+        set_again = tree.clang_architectures if tree else compatibility.clang_configuration(release)
+        gpus = ",".join(set_again)
+    gpus = gpus or stated.answer(CAPABILITIES[tree is not None])
+    if tree is None:
         return CudaInForce(
             recipe.host.cuda or stated.of("TF_CUDA_VERSION"),
             recipe.host.cudnn or stated.of("TF_CUDNN_VERSION"),
-            tuple(architectures(stated.of("TF_CUDA_COMPUTE_CAPABILITIES"))),
+            tuple(architectures(gpus)),
         )
-    by_flag = not BY_CLANG.isdisjoint(recipe.compile.flags)
-    clang = by_flag or recipe.configure.agrees_to("TF_CUDA_CLANG")
-    gpus = stated.flag("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
-    if not gpus and clang:
-        # This configuration of the tree states them again, after those of ./configure.
-        gpus = ",".join(tree.clang_architectures)
-    gpus = gpus or stated.answer("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
+    gpus = gpus or "3.5,7.0"
     named = re.search(r"(?:llvm|clang)-(\d+)", stated.of("CLANG_CUDA_COMPILER_PATH"))
     own = downloading_clang(recipe)
     used = own.clang if own else named[1] if named else ""

@@ -14,7 +14,7 @@ from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, R
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import NVSHMEM_13, is_newer, is_of_line, is_older
 from tfwright.host import cuda
-from tfwright.host.cuda import CudaInForce, architectures
+from tfwright.host.cuda import CAPABILITIES, CudaInForce, architectures
 from tfwright.rules import configurations, listings, tree_files
 from tfwright.rules.listings import Environment
 from tfwright.tools.git import mirror
@@ -116,11 +116,8 @@ def environment(
     return Environment(variables, frozenset(local), platform, compiled.flags, answers, idle, tars)
 
 
-_CAPABILITIES = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
-
-
 def _names_no_gpu(recipe: Recipe) -> bool:
-    return recipe.configure.answers.get(_CAPABILITIES) == ""
+    return recipe.configure.answers.get(CAPABILITIES[1]) == ""
 
 
 def contradictions(recipe: Recipe, tree: compatibility.Hermetic | None) -> Iterator[Contradiction]:
@@ -167,8 +164,9 @@ def contradictions(recipe: Recipe, tree: compatibility.Hermetic | None) -> Itera
                 'false and "--config=cuda_nvcc".',
             )
     yield from _compiler_conflicts(recipe, cuda.BY_CLANG if tree else {CUDA_CLANG})
+    yield from _clang_conflicts(recipe, found)
     if tree:
-        yield from _configuration_conflicts(recipe, found)
+        yield from _wheel_conflicts(recipe, found)
 
 
 def _compiler_conflicts(recipe: Recipe, by_clang: Collection[str]) -> Iterator[Contradiction]:
@@ -247,21 +245,45 @@ def _nvshmem_conflicts(
     yield Contradiction(("compile", "flags"), what, remedy)
 
 
-def _configuration_conflicts(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
-    """Yield what the configurations of the tree make of the answers."""
-    stated = cuda.Stated.by(recipe)
-    answered = stated.answer(_CAPABILITIES)
-    differs = answered and set(architectures(answered)) != set(found.architectures)
-    overridden = differs and not stated.flag(_CAPABILITIES)
-    made = ", ".join(found.architectures)
-    if overridden:
+def _overridden_gpus(recipe: Recipe, found: CudaInForce) -> str:
+    """Return the answered GPUs, if the configuration cuda_clang of the tree has others."""
+    stated, variable = cuda.Stated.by(recipe), CAPABILITIES[found.downloaded]
+    answered = stated.answer(variable)
+    same = set(architectures(answered)) == set(found.architectures)
+    return "" if same or stated.flag(variable) else answered
+
+
+def _clang_conflicts(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
+    """Yield what the configuration cuda_clang of the tree makes of the answers."""
+    if answered := _overridden_gpus(recipe, found):
         yield Contradiction(
             ("compile", "flags"),
-            f"the configuration cuda_clang of the tree overrides the answered GPUs by {made}",
-            f'Repeat them in compile.flags: "--repo_env={_CAPABILITIES}={answered}".',
+            "the configuration cuda_clang of the tree overrides the answered GPUs by "
+            f"{', '.join(found.architectures)}",
+            "Repeat them in compile.flags: "
+            f'"--repo_env={CAPABILITIES[found.downloaded]}={answered}".',
         )
+    release, without = recipe.source.release, "--repo_env=TF_NEED_TENSORRT=0"
+    if (
+        cuda.compiled_by_clang(recipe)
+        and not recipe.source.own_interface
+        and compatibility.clang_configuration(release)
+        and not recipe.configure.agrees_to("TF_NEED_TENSORRT")
+        and without not in recipe.compile.flags
+    ):
+        yield Contradiction(
+            ("compile", "flags"),
+            "the configuration cuda_clang of the tree turns TensorRT on, whatever ./configure was "
+            "answered",
+            f'Add "{without}" to compile.flags, or answer TF_NEED_TENSORRT = true.',
+        )
+
+
+def _wheel_conflicts(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
+    """Yield what verify or the rule of the wheel refuses."""
+    made = ", ".join(found.architectures)
     lacking = set(recipe.verify.architectures) - set(found.architectures)
-    if lacking and not (overridden or _names_no_gpu(recipe)):
+    if lacking and not (_overridden_gpus(recipe, found) or _names_no_gpu(recipe)):
         yield Contradiction(
             ("verify", "architectures"),
             f"verify.architectures wants {', '.join(sorted(lacking))}, which is not compiled",

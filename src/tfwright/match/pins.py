@@ -150,13 +150,20 @@ class Toolkit:
                 f"{ANOTHER_CUDA}"
             )
             yield DerivedPin("host.cuda, host.cudnn", says, source=tree.source, open=True)
-        major = tested.cuda.partition(".")[0] if tested and not tree else ""
-        if tested and major and not is_of_line(row.version, major):
-            says = (
-                f"TensorFlow {self.release} was tested with {tested.cuda}, and a new major version "
-                f"removes functions; patch what calls them, or choose a CUDA {major}"
-            )
-            yield DerivedPin("host.cuda", says, source=tested.source, open=True)
+        if tested is None or tree:
+            return
+        for name, version, own in (
+            ("CUDA", row.version, tested.cuda),
+            ("cuDNN", self.cudnn.value, tested.cudnn),
+        ):
+            major = own.partition(".")[0]
+            if major and not is_of_line(version, major):
+                says = (
+                    f"TensorFlow {self.release} was tested with {name} {own}, and a new major "
+                    "version removes functions; patch what calls them, or choose a CUDA that has "
+                    f"{name} {major}"
+                )
+                yield DerivedPin(f"host.{name.lower()}", says, source=tested.source, open=True)
 
 
 def pins(release: Release, wish: Wish, toolkit: Toolkit | None) -> Iterator[DerivedPin]:

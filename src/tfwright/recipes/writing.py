@@ -27,6 +27,7 @@ from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_older
+from tfwright.host.cuda import CAPABILITIES
 from tfwright.lock import packages
 from tfwright.match import pins, releases
 from tfwright.match.pins import DerivedPin, Toolkit
@@ -46,7 +47,6 @@ ROUNDS = 8
 ARMV8 = "-march=armv8-a"
 FLAGS = {"x86_64": "-march=x86-64 -mtune=generic", "aarch64": ARMV8, "arm64": ARMV8}
 """What serves most people: code for every processor of a machine."""
-CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
 Ask = Callable[[Prompt, str], str]
 """Asks a person, with a default in the form that is typed; returns the default where there is
 none."""
@@ -153,6 +153,9 @@ def _choose_toolkit(wish: Wish, release: Release) -> Toolkit | None:
         if releases.toolkit_for(replace(wish, cuda=""), release):
             way = "another CUDA with --cuda"
         other = f", or {way}" if wish.gpu or wish.cuda else ""
+        cpu_only = replace(wish, gpu="", cuda="")
+        if release in releases.KNOWN and any(releases.refusals(release, cpu_only)):
+            other = ""
         other = "" if any(releases.barriers(wish)) else f"Name another release{other}; "
         raise RecipeError(
             f"TensorFlow {release} cannot be built for this: {'; '.join(reasons)}",
@@ -368,7 +371,8 @@ class _Draft:
             "wheel_target": recipes.WHEEL_TARGET,
             "by_bazel": toolkit and tree,
             "nvshmem": listed.nvshmem_for(toolkit.row.version) if toolkit and listed else "",
-            "gpus": CAPABILITIES[1],
+            "gpus": CAPABILITIES[bool(tree)],
+            "set_again": bool(tree) or compatibility.clang_configuration(release),
             "by_clang": self.answers.get("TF_CUDA_CLANG") == "true",
             "clang": self.clang,
             "python_names": recipes.hermetic_python(release)[:1],

@@ -40,9 +40,11 @@ def test_a_few_files_of_a_commit_are_read_without_the_others(
     assert not scratch.kind(run_git("rev-parse", f"{commit}:large", cwd=upstream))
 
 
-def test_a_server_that_gives_nothing_gives_no_texts(tmp_path: Path) -> None:
-    nowhere = "https://nowhere.invalid/tensorflow.git"
-    assert Remote(tmp_path, nowhere).texts("0" * 40, (".bazelversion",)) == {}
+@pytest.mark.parametrize("address", ["https://nowhere.invalid/tensorflow.git", "/gone/repo"])
+def test_a_server_or_a_mirror_that_gives_nothing_gives_no_texts(
+    address: str, tmp_path: Path
+) -> None:
+    assert Remote(tmp_path, address).texts("0" * 40, (".bazelversion",)) == {}
     assert not (tmp_path / "looking.git").exists()
 
 

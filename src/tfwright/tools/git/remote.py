@@ -157,7 +157,7 @@ class Remote:
         local = Origin.of(self._address).local
         scratch = GitRepository(self._store / "looking.git")
         try:
-            if local:
+            if local and local.is_dir():
                 return GitRepository(local).texts_at(commit, paths)
             self._fetch_texts(scratch.make(), commit, paths)
             return scratch.texts_at(commit, paths)
