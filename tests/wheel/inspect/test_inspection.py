@@ -373,6 +373,13 @@ def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
     ]
 
 
+def test_the_gpu_code_of_a_library_of_nvidia_that_is_packed_into_a_wheel_is_not_its_own() -> None:
+    tensorrt = library(architectures=("sm_30", "sm_50"), path="tensorrt/lib/libnvinfer.so.4")
+    own = library(architectures=("sm_35", "compute_35"))
+    assert [*needs.summarize([tensorrt, own]).gpu] == ["sm_35", "compute_35"]
+    assert [*needs.summarize([tensorrt]).gpu] == ["sm_30", "sm_50"]
+
+
 def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
     assert needs.unreadable_libraries([library(), Library("b.so", 1, fault="it is cut")]) == [
         "b.so cannot be read: it is cut"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tfwright.facts.compatibility import LEVELS, is_older, version_numbers
 from tfwright.printable import first_of
 from tfwright.wheel.binary import cpu, fatbin
+from tfwright.wheel.inspect import cuda
 from tfwright.wheel.inspect.library import Library
 
 
@@ -32,7 +33,7 @@ class Summary:
     strings: tuple[str, ...]
     """The std::string of the interface that most of TensorFlow's exports are in."""
     gpu: Mapping[str, int]
-    """Bytes of GPU code by architecture, SASS first, oldest first."""
+    """Bytes of GPU code by architecture, SASS first, oldest first; of its own libraries only."""
     nccl: tuple[str, ...]
     tensorflow: int
     """Exports in TensorFlow's namespace."""
@@ -45,8 +46,10 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     for name, need in all_needs(libraries):
         if name not in newest or _sort_key(name, need) > _sort_key(name, newest[name]):
             newest[name] = need
+    # A TensorRT that is packed into it runs on GPUs that TensorFlow's own operations do not run on.
+    others = [library for library in libraries if not any(map(cuda.NVIDIA.match, library.names))]
     gpu = Counter[str]()
-    for part in parts:
+    for part in (part for library in others or libraries for part in library.parts):
         gpu.update(part.gpu)
     # The library with TensorFlow's own exports decides how users must build their own operations.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
