@@ -86,6 +86,9 @@ def test_an_official_wheel_of_which_something_is_unknown_may_fit(out: Read) -> N
     said = matched(out, (FITS,), official=(does, may))
     assert "These official wheels fit\n" in said
     assert "is not known" not in said
+    newer = matched(out, (FITS,), official=(may, does))
+    assert newer.index(does.install) < newer.index("These may fit as well\n")
+    assert newer.index("These may fit as well\n") < newer.index(may.install)
 
 
 def test_wheels_of_a_platform_that_was_not_read_may_fit_and_jetsons_have_nvidias_own(

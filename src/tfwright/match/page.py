@@ -151,24 +151,32 @@ def _nearest_wheels(found: "Sequence[OfficialMatch]") -> "list[OfficialMatch]":
     return nearest[:NEAREST]
 
 
-def _show_official(answer: MatchAnswer) -> None:
-    official, wanted = answer.official, answer.wanted
-    fitting = [found for found in official if not found.differs]
-    # Those that may fit are no answer next to one that does.
-    certain = [found for found in fitting if found.fits]
-    shown = (certain or fitting)[:NEAREST] or _nearest_wheels(official)
-    if certain:
-        text.heading("These official wheels fit", text.GOOD)
-    elif fitting:
-        text.heading("These official wheels may fit", text.WARNING)
-    else:
-        text.heading("No official wheel fits; the nearest, and how they differ")
+def _show_installs(shown: "Sequence[OfficialMatch]") -> None:
     longest = max(len(found.install) for found in shown)
     # What is behind a long command stands below it.
     before, indent = ("\n", 6) if longest > COMMAND else ("", 4 + longest)
     for found in shown:
         details = "; ".join(found.differs or found.notes)
         text.paragraph(f"  {found.install}", details and before + details, indent=indent)
+
+
+def _show_official(answer: MatchAnswer) -> None:
+    official, wanted = answer.official, answer.wanted
+    fitting = [found for found in official if not found.differs]
+    # Those that may fit are no answer next to one that does.
+    certain = [found for found in fitting if found.fits]
+    if certain:
+        text.heading("These official wheels fit", text.GOOD)
+        _show_installs(certain[:NEAREST])
+    # Those that may fit are no answer next to one that does, unless it is older.
+    possible = fitting[: fitting.index(certain[0])] if certain else fitting
+    if possible:
+        heading = "These may fit as well" if certain else "These official wheels may fit"
+        text.heading(heading, text.WARNING)
+        _show_installs(possible[:NEAREST])
+    if not fitting:
+        text.heading("No official wheel fits; the nearest, and how they differ")
+        _show_installs(_nearest_wheels(official))
     if fitting and not covers_platform(wanted):
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.is_jetson_only(wanted.gpu):
