@@ -76,7 +76,7 @@ def test_a_wish_that_can_be_met_excludes_nothing(wanted: dict[str, str]) -> None
     ("wanted", "end"),
     [
         ({"release": "2.40"}, "2.40@COMMIT"),
-        ({"python": "3.20"}, "3.13"),
+        ({"python": "3.20"}, "3.13; tf-nightly may"),
         ({"cuda": "19.0"}, "13."),
         ({"cuda": "7.5"}, "8.0"),
         ({"gpu": "20.0"}, "12.1"),

@@ -165,7 +165,7 @@ def _beyond_tables(wanted: Wish) -> Iterator[str]:
     if wanted.python and python and is_older(python.most, wanted.python):
         yield (
             f"Python {wanted.python} is unknown: the newest that a release to {newest} takes is "
-            f"{python.most}"
+            f"{python.most}; tf-nightly may have a wheel for it"
         )
     oldest = _oldest_macos(KNOWN, wanted.machine) if wanted.macos else ""
     if is_older(wanted.macos, oldest):
