@@ -23,6 +23,12 @@ def first(**wanted: str) -> official.OfficialMatch:
     ("wanted", "install"),
     [
         ({"gpu": "6.1", "cuda": "11.8"}, "tensorflow[and-cuda]==2.14.1"),
+        # The newest cuDNN 9, which its metadata lets pip install, is for 7.5 and later.
+        ({"gpu": "7.0", "python": "3.12"}, "tensorflow[and-cuda]==2.21.0 nvidia-cudnn-cu12<9.11"),
+        ({"gpu": "7.5", "python": "3.12"}, "tensorflow[and-cuda]==2.21.0"),
+        ({"gpu": "7.0", "release": "2.19"}, "tensorflow[and-cuda]==2.19.1"),
+        # Only the TensorRT that 1.7.1 holds has code for it.
+        ({"gpu": "3.0", "python": "3.6"}, "tensorflow-gpu==1.4.1 protobuf<3.21 numpy<1.17"),
         # Of the TensorRT that 2.14 asks for there is no file for this Python, and of that of 2.15.0 none.
         ({"gpu": "3.5", "python": "3.11"}, "tensorflow==2.14.1"),
         ({"gpu": "6.1", "release": "2.15.0"}, "tensorflow==2.15.0"),
@@ -98,6 +104,12 @@ def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str)
 def test_a_wheel_of_another_minor_version_of_cuda_is_nearer_than_of_another_major_one() -> None:
     found = first(gpu="6.1", python="3.6", cuda="9.1")
     assert (found.wheel.version, found.differs) == ("1.12.3", ("made with CUDA 9.0",))
+
+
+def test_where_pip_brings_another_cuda_than_the_one_asked_for_the_command_names_the_extra() -> None:
+    found = first(gpu="8.9", python="3.10", cuda="12.4")
+    assert found.install == "pip install 'tensorflow[and-cuda]==2.21.0'"
+    assert found.differs[0].startswith("made with CUDA 12.5.1, which pip installs with it")
 
 
 def test_of_a_release_that_is_not_known_yet_the_newest_wheel_is_the_nearest() -> None:

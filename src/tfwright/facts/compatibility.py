@@ -473,8 +473,11 @@ def range_text(least: str, most: str) -> str:
 BOUNDS = Path(__file__).with_name("bounds.toml")
 
 
-def package_bounds(version: str) -> list[str]:
-    """Return what pip is to be told about packages for a TensorFlow, as ``protobuf<3.21``."""
+def package_bounds(version: str, gpu: str = "") -> list[str]:
+    """Return what pip is to be told about packages for a TensorFlow, as ``protobuf<3.21``.
+
+    With the compute capability of a `gpu` also about those of NVIDIA that serve it.
+    """
     # Every build imports this module, and few ask this.
     from packaging.specifiers import SpecifierSet
 
@@ -483,6 +486,7 @@ def package_bounds(version: str) -> list[str]:
         line
         for row in facts.read(BOUNDS)["bounds"]
         if SpecifierSet(row["tensorflow"]).contains(version, prereleases=True)
+        and ("older_gpu" not in row or (gpu and is_older(gpu, row["older_gpu"])))
         for line in row["packages"]
     ]
 

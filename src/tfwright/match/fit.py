@@ -2,6 +2,7 @@
 
 import functools
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -332,8 +333,9 @@ class Judge:
         path = paths.get(self.wanted.system, "LD_LIBRARY_PATH")
         remedy = f"Install {both}, and name their folders in {path}."
         if self.wheel.brings_cuda(self.wanted.python):
+            bounds = compatibility.package_bounds(self.wheel.version, self.wanted.gpu)
             name = f"{self.wheel.project}[and-cuda]=={self.wheel.version}"
-            remedy = f"pip install '{name}' brings them."
+            remedy = f"{shlex.join(('pip', 'install', name, *bounds))} brings them."
         return Judgement("CUDA", f"{both} installed", None, remedy)
 
 

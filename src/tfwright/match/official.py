@@ -26,6 +26,8 @@ class OfficialMatch:
     notes: tuple[str, ...] = ()
     """What the machine needs besides."""
     extra: str = ""
+    gpu: str = ""
+    """The compute capability that NVIDIA's packages are to serve, where the extra brings them."""
     fits: bool | None = False
     """None where it may fit: something that it needs is not known."""
     quote: str = "'"
@@ -35,7 +37,7 @@ class OfficialMatch:
     def install(self) -> str:
         """The command that installs it, with packages that it works with."""
         named = f"{self.wheel.project}{self.extra}=={self.wheel.version}"
-        bounds = () if self.differs else compatibility.package_bounds(self.wheel.version)
+        bounds = () if self.differs else compatibility.package_bounds(self.wheel.version, self.gpu)
         quoted = (f"{self.quote}{requirement}{self.quote}" for requirement in (named, *bounds))
         return " ".join(("pip install", *quoted))
 
@@ -57,9 +59,10 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         facts = _facts(wheel, wanted)
         judged = list(Judge(facts, wanted).judgements())
         missed = [one for one in judged if one.holds is False]
-        extra = (
-            "[and-cuda]" if wants_gpu and not missed and facts.brings_cuda(wanted.python) else ""
-        )
+        lacks = frozenset(one.what for one in missed)
+        # Also where another CUDA is asked for than the one that pip installs.
+        brought = wants_gpu and lacks <= {"CUDA"} and facts.brings_cuda(wanted.python)
+        extra = "[and-cuda]" if brought else ""
         unknown = [one.says for one in judged if one.what in _MAY_LACK and one.holds is None]
         if wheel.version in wheel.unread:
             unknown.append(f"not read itself: judged by another release of {wheel.line}")
@@ -70,9 +73,9 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         notes += unknown
         fits = False if missed else None if unknown or not covers_platform(wanted) else True
         differs = tuple(one.says for one in missed)
-        lacks = frozenset(one.what for one in missed)
+        gpu = wanted.gpu if extra else ""
         match = OfficialMatch(
-            wheel, differs, lacks, () if missed else tuple(notes), extra, fits, quote
+            wheel, differs, lacks, () if missed else tuple(notes), extra, gpu, fits, quote
         )
         # Of those that do not fit, one without GPU code is far from someone with a GPU.
         code = wheel.gpu and not any(difference.startswith("no GPU") for difference in differs)
