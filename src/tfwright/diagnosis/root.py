@@ -26,6 +26,8 @@ NEAR_END = 12
 """Lines at the end of a log in which a program may complain in plain words of what stopped it."""
 WARNED_REACH = 3
 """Lines above TensorFlow's last words in which it may have warned of what then stopped it."""
+EXCEPTION_REACH = 3
+"""Lines below an exception without a text in which its text stands."""
 SEVERAL_REACH = 4
 """Lines below TensorFlow's announcement of several errors in which the first one stands."""
 
@@ -237,10 +239,14 @@ class Search:
         """Return the line below, where `found` announces it, or it names itself as the cause."""
         text = self._text(found).rstrip()
         announces = text.endswith(":") or self._next_line(found.at).startswith("caused by: ")
+        # Keras says which layer it could not read, and below an empty line why.
+        announces |= self._next_line(found.at + 1).startswith("Exception encountered: ")
         if found.family.rank != "weak" or not announces:
             return found
-        # Keras names the op, and where the program made it, before it says what failed.
-        reach = REACH if text.endswith("Graph execution error:") else 1
+        # Keras names the op, and where the program made it, before it says what failed. The text of
+        # an exception may begin with an empty line and a rule.
+        short = EXCEPTION_REACH if found.family.id == _EXCEPTION else 1
+        reach = REACH if text.endswith("Graph execution error:") else short
         below = range(found.at + 1, found.at + 1 + reach)
         return next((each for each in self.real if each.at in below), found)
 
