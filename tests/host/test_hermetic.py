@@ -115,7 +115,7 @@ def test_a_flag_for_another_compiler_of_kernels_than_the_answered_one_contradict
 
 def test_the_configuration_for_clang_has_gpus_and_tensorrt_of_its_own_from_2_15_on() -> None:
     gpus, without = "--repo_env=TF_CUDA_COMPUTE_CAPABILITIES=5.0,9.0", "TF_NEED_TENSORRT=0"
-    answers = {"TF_CUDA_CLANG": True, "TF_CUDA_COMPUTE_CAPABILITIES": "5.0,9.0"}
+    answers: dict[str, Any] = {"TF_CUDA_CLANG": True, "TF_CUDA_COMPUTE_CAPABILITIES": "5.0,9.0"}
     text = said(recipe("--config=opt", branch="r2.15", **answers))
     assert "overrides the answered GPUs by sm_50, sm_60, sm_70, sm_75, sm_80, compute_80" in text
     assert f'"{gpus}"' in text

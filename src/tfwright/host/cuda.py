@@ -102,10 +102,10 @@ def in_force(recipe: Recipe, tree: compatibility.Hermetic | None) -> CudaInForce
     if not uses_cuda(recipe):
         return None
     stated, clang = Stated.by(recipe), compiled_by_clang(recipe)
-    own = recipe.source.own_interface
-    tree = None if own else tree
+    elsewhere = recipe.source.own_interface
+    tree = None if elsewhere else tree
     gpus = stated.flag(CAPABILITIES[tree is not None])
-    if not gpus and clang and not own:
+    if not gpus and clang and not elsewhere:
         # This configuration of the tree states them again, after those of ./configure.
         release = recipe.source.release
         set_again = tree.clang_architectures if tree else compatibility.clang_configuration(release)
