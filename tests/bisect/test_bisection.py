@@ -31,6 +31,7 @@ from tfwright.pipeline.stage import Artefact, Results
 from tfwright.smoke import smoking
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
+from tfwright.tools.process.file_lock import LockHeldError
 
 PATCH = "demo/0001-matrix-power-zero-is-the-identity.patch"
 HEADER = "demo/nccl.h"
@@ -229,6 +230,11 @@ def test_trials_take_what_builds_left_in_the_cache(tmp_path: Path) -> None:
     host = HostFile(build_out=tmp_path)
     own = reproduce.relocate(host, trial.FOLDER)
     assert (own.cache_directory, own.cache_secret) == (host.cache_directory, host.cache_secret)
+    link = own.build_out / "vault"
+    before = link.lstat()
+    # Another process builds through the link.
+    reproduce.relocate(host, trial.FOLDER)
+    assert link.lstat() == before
 
 
 def test_a_damaged_journal_costs_only_the_trials(wanted: Bisection, building: Building) -> None:
@@ -245,6 +251,29 @@ def test_a_good_build_that_fails_now_points_at_the_host(
     building(Mock(side_effect=failed("compile")))
     outcome = run(wanted)
     assert (outcome.suspects, outcome.ran) == ((), 1)
+    # Somebody mended the host since.
+    building(FakeEngine(3).build)
+    assert run(wanted).suspects[-1].commit == COMMITS[3]
+
+
+def test_a_second_bisection_leaves_the_trials_of_the_first_alone(
+    wanted: Bisection, building: Building
+) -> None:
+    fake, seen = FakeEngine(3), list[bool]()
+
+    def build(request: RecipeJob) -> Results:
+        tree = make_file(request.places.tree / "file", "")
+        if not seen:
+            building(fake.build)
+            with pytest.raises(LockHeldError):
+                run(wanted)
+            building(build)
+            seen.append(tree.exists())
+        return fake.build(request)
+
+    building(build)
+    assert run(wanted).suspects[-1].commit == COMMITS[3]
+    assert seen == [True]
 
 
 def test_a_lock_file_that_broke_is_named(

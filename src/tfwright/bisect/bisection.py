@@ -20,7 +20,6 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
 from tfwright.nightly.state import Culprit, State
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import files
 
 Step = TypeVar("Step")
 
@@ -223,13 +222,14 @@ def bisect(
     """Try steps until it is known which one breaks.
 
     Every trial keeps the caches, and ends with the stage that failed. An interrupted run goes on
-    where it was. Raises HostError if this host cannot build the recipe at all.
+    where it was. Raises HostError if this host cannot build the recipe at all, or if another
+    process bisects it.
     """
     trials = Trials(bisection.bad.target, bisection.symptom, listener)
     results: dict[str, TrialResult] = {}
 
     def try_step(step: BisectStep) -> TrialAnswer:
-        result = trials(step.inputs)
+        result = trials(step.inputs, was_good=step is start)
         results[step.key] = result
         on_result(step, result)
         return result.answer
@@ -240,15 +240,12 @@ def bisect(
         f"{bisection.good.id}, as it was", KeptInputs(recipe, bisection.start.locked)
     )
     found: tuple[BisectStep, ...] = ()
-    try:
+    with trials.directory():
         # What was good before has to be good now; else the host is what changed.
         if try_step(start) == "good" and bisection.steps:
             found = suspects(bisection.steps, try_step)
             # The last step is taken for bad, as the night found it: blame it only after a trial.
             if found[-1].key not in results and try_step(found[-1]) != "bad":
                 found = ()
-    finally:
-        # What they gave stays; a tree of TensorFlow with Bazel's output takes tens of gigabytes.
-        files.remove(trials.place)
     blamed = results[found[-1].key if found else start.key]
     return BisectOutcome(found, blamed, trials.ran, trials.remembered)

@@ -1,6 +1,7 @@
 """One trial of a bisection: a build that ends with the stage that failed."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -17,6 +18,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Verdict
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.tools import files, json_text
+from tfwright.tools.process import file_lock
 from tfwright.wheel.inspect import inspection
 
 FOLDER = "bisect"
@@ -73,8 +75,7 @@ class Trials:
         self._host_file = reproduce.relocate(host_file.read(), FOLDER)
         self._symptom = symptom
         self._listener = listener
-        self.place = self._host_file.build_out / target
-        """The directory of this target's trials."""
+        self._target = target
         self._journal = self._host_file.build_out / f"{target}.trials.json"
         self._known: dict[str, TrialResult] = {}
         # Without a file that can be read, every trial runs.
@@ -85,10 +86,25 @@ class Trials:
         self.remembered = 0
         """Trials whose result an earlier run left."""
 
-    def __call__(self, inputs: KeptInputs) -> TrialResult:
+    @contextmanager
+    def directory(self) -> Iterator[None]:
+        """Keep the directory of the trials for this process, and remove it at the end.
+
+        What the trials gave stays; a tree of TensorFlow with Bazel's output takes tens of
+        gigabytes. Raises LockHeldError if another process has it.
+        """
+        own = self._host_file.build_out / self._target
+        with file_lock.locked(own.with_name(f"{own.name}.lock"), f"trials of {self._target}"):
+            try:
+                yield
+            finally:
+                files.remove(own)
+
+    def __call__(self, inputs: KeptInputs, *, was_good: bool = False) -> TrialResult:
         """Return what a trial of these inputs gives, from an earlier run if there was one.
 
-        Raises HostError if this host cannot build the recipe at all.
+        Of inputs that were good once a failure is not kept: a person mends the host, and asks
+        again. Raises HostError if this host cannot build the recipe at all.
         """
         request = RecipeJob(
             recipe=inputs.recipe,
@@ -103,9 +119,11 @@ class Trials:
         if key in self._known:
             self.remembered += 1
             return self._known[key]
-        self._known[key] = result = _run_trial(request, self._symptom)
+        result = _run_trial(request, self._symptom)
         self.ran += 1
-        files.write(self._journal, _JOURNAL.dump_json(self._known, indent=1))
+        if result.answer == "good" or not was_good:
+            self._known[key] = result
+            files.write(self._journal, _JOURNAL.dump_json(self._known, indent=1))
         return result
 
 

@@ -199,8 +199,10 @@ def relocate(host_file: HostFile, folder: str) -> HostFile:
     for name in ("vault", "git"):
         shared, link = host_file.build_out / name, place / name
         shared.mkdir(parents=True, exist_ok=True)
-        files.remove(link)
-        link.symlink_to(shared, target_is_directory=True)
+        # One that leads there stays: a build of another recipe may be reading through it.
+        if not (link.is_symlink() and link.readlink() == shared):
+            files.remove(link)
+            link.symlink_to(shared, target_is_directory=True)
     # Both default to places in build_out, which is another one there.
     own = {"directory": host_file.cache_directory, "secret": host_file.cache_secret}
     return host_file.changed(build_out=place, cache=host_file.cache.changed(**own))
@@ -228,7 +230,7 @@ def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
     finally:
         os.umask(before)
     # The next build of this job writes over the wheel, so keep a copy of it.
-    folder = job.places.build_out / "wheels" / name
+    folder = job.places.build_out / "wheels" / job.recipe.name / name
     files.remove(folder)
     folder.mkdir(parents=True)
     return Path(shutil.copyfile(made.wheel.path, folder / made.wheel.path.name))
