@@ -295,6 +295,14 @@ def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
     assert read(made).name == "mine"
 
 
+def test_a_copy_of_the_demo_and_the_demo_can_both_be_in_the_wheelhouse(tmp_path: Path) -> None:
+    names = {"Mine", "mine-2"}
+    made = [writing.copy_recipe(recipes.find("demo"), name, str(tmp_path)) for name in names]
+    assert (
+        len({recipes.read("demo").wheel_identity, *(read(one).wheel_identity for one in made)}) == 3
+    )
+
+
 def test_a_copy_of_a_recipe_that_came_with_tfwright_is_put_among_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -429,11 +430,15 @@ def copy_recipe(path: Path, name: str, folder: str = "") -> NewRecipe:
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.
-    recipes.read(str(path))
+    original = recipes.read(str(path))
     text = verified.without_verified(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
     files.write(target, schemas.with_comment(head, text, target.parent))
     made = [target]
+    # Or the wheelhouse could hold only one of the two wheels. A TensorFlow keeps its name.
+    if original.source.url == "bundled:demo":
+        own = re.sub(r"\W+", "_", f"tfwright_demo_{name.lower()}")
+        toml_editing.put(target, ("package", "project_name"), own, "the wheel's own name")
     for place, packages_of in copied_pins(path, target):
         made.append(place)
         files.write(place, packages_of)
