@@ -174,7 +174,8 @@ def test_a_recipe_of_our_own_tree_is_copied(shell: CommandLine, folder: Path) ->
     shell.succeeds(copied)
     own = shlex.quote(str(folder / "own.toml"))
     remedy = shell.remedy(f"invoke port --recipe {own} --to 1.12")
-    shell.succeeds(remedy.removeprefix("Copy the recipe instead: "))
+    typed = remedy.removeprefix("Copy the recipe instead: ")
+    shell.succeeds(typed.replace("--name NAME", "--name mine"))
     assert "A copy of own" in (folder / "mine.toml").read_text("utf-8")
 
 

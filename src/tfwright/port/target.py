@@ -86,7 +86,7 @@ def find_target(old: RecipeJob, to: str) -> PortTarget:
     if source.bundled:
         raise RecipeError(
             f"{source.url} comes with tfwright, and has no other release",
-            remedy=f"Copy the recipe instead: invoke new --like {old.argument} --name mine",
+            remedy=f"Copy the recipe instead: invoke new --like {old.argument} --name NAME",
         )
     name, commit = named_commit(to)
     if not re.fullmatch(r"(?!-)[\w./+-]+", name) or ".." in name:
