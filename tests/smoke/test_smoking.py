@@ -7,7 +7,7 @@ from tests.failing import fails
 from tests.making import Maker
 
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import HostError, WheelError
+from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.run import ORDER, TrialOutcome
@@ -98,7 +98,7 @@ def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(request_fo
 def test_what_is_no_wheel_is_refused(request_for: Asking, tmp_path: Path) -> None:
     with fails(WheelError, "tensorflow.whl"):
         smoke.target_python(request_for("tensorflow.whl"))
-    with fails(WheelError, "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"):
+    with fails(RecipeError, "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"):
         smoke.target_python(
             Request(tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", HostFile())
         )

@@ -10,7 +10,7 @@ import pytest
 from tests.failing import fails
 from tests.making import Maker
 
-from tfwright.errors import WheelError
+from tfwright.errors import RecipeError, WheelError
 from tfwright.wheel import archive
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_member_is_refused_however_it_is_packed(tmp_path: Path, method
 
 
 def test_a_package_of_pip_is_to_be_downloaded_first() -> None:
-    with fails(WheelError, "pip download --no-deps 'tensorflow[and-cuda]==2.20.0'"):
+    with fails(RecipeError, "pip download --no-deps 'tensorflow[and-cuda]==2.20.0'"):
         archive.check_exists(Path("tensorflow[and-cuda]==2.20.0"))
 
 

@@ -153,12 +153,12 @@ def yanked_wheels(directory: Path) -> dict[str, str]:
 def yank(directory: Path, filename: str, reason: str | None) -> None:
     """Yank a wheel with a reason, or take the yank back with None.
 
-    Raises WheelError if the index has no such wheel.
+    Raises RecipeError if the index has no such wheel.
     """
     # A name that is not one of a wheel could lead out of the folder.
     sound = SAFE_NAME.fullmatch(filename)
     if not (sound and (directory / "site" / PACKAGES / filename).is_file()):
-        raise WheelError(
+        raise RecipeError(
             f"The index has no wheel {filename}",
             remedy="Give the whole file name, as the index lists it.",
         )

@@ -18,7 +18,7 @@ from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from tfwright.errors import HostError, WheelError
+from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.tools.process import capacity
 from tfwright.wheel.binary.elf_image import Content
 
@@ -65,13 +65,13 @@ number for what bzip2 cannot unpack.
 
 
 def check_exists(path: Path) -> None:
-    """Raise WheelError if a path that a user gave is not a file."""
+    """Raise RecipeError if a path that a user gave is not a file."""
     if not path.is_file():
         remedy = "Give the path of a .whl file."
         # What pip calls a package.
         if re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?==[\w.+-]+", str(path)):
             remedy = f"pip download --no-deps '{path}'   # then give the path of the .whl file"
-        raise WheelError(f"The wheel {path} does not exist", remedy=remedy, where=path)
+        raise RecipeError(f"The wheel {path} does not exist", remedy=remedy)
 
 
 @contextmanager

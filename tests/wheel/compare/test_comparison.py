@@ -10,7 +10,7 @@ from tests.failing import fails
 from tests.libraries import compile_library
 from tests.making import Maker, make_file
 
-from tfwright.errors import WheelError
+from tfwright.errors import RecipeError, WheelError
 from tfwright.wheel import record
 from tfwright.wheel.compare import code, comparison, text
 from tfwright.wheel.compare.code import CHUNK, SHOWN, compare_bytes
@@ -299,7 +299,7 @@ def test_a_wheel_that_would_not_be_unpacked_is_refused(make_wheel: Maker, tmp_pa
     broken = make_file(tmp_path / "broken.whl", make_wheel().read_bytes()[:-30])
     with fails(WheelError, broken):
         comparison.compare(make_wheel(), broken)
-    with fails(WheelError, "missing.whl"):
+    with fails(RecipeError, "missing.whl"):
         comparison.compare(make_wheel(), tmp_path / "missing.whl")
 
 

@@ -9,7 +9,7 @@ from tests.failing import fails
 from tests.libraries import X86_64, compile_library, fat_binary, macho
 from tests.making import Maker, Read
 
-from tfwright.errors import WheelError
+from tfwright.errors import RecipeError
 from tfwright.terminal.answer import json_value
 from tfwright.wheel import archive, page, record
 from tfwright.wheel.binary.cpu import Cpu, Use
@@ -71,7 +71,7 @@ def test_a_true_wheel_has_no_fault(make_wheel: Maker) -> None:
 
 
 def test_a_wheel_that_is_not_there_is_an_error_and_no_report(tmp_path: Path) -> None:
-    with fails(WheelError, "none.whl"):
+    with fails(RecipeError, "none.whl"):
         inspection.inspect(tmp_path / "none.whl")
 
 
