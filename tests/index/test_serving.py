@@ -22,6 +22,14 @@ def test_a_number_that_is_no_port_is_refused(tmp_path: Path, port: int) -> None:
         index.nginx_configuration(place, port, "wheels.example")
 
 
+def test_a_folder_without_wheels_is_not_made_an_index(tmp_path: Path) -> None:
+    with fails(RecipeError, tmp_path):
+        index.find_index(str(tmp_path))
+    # The last wheel of an index may be gone.
+    (tmp_path / "simple").mkdir()
+    assert index.find_index(str(tmp_path)).folder == tmp_path
+
+
 def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
     """Its wheels are served as never changing; those next to the index may be replaced."""
     for home, refused in ((tmp_path / "site/packages", 1), (tmp_path / "plain", 0)):

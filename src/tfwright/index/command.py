@@ -18,7 +18,7 @@ from tfwright.terminal.answer import Answer, Shown
         "serve": "serve it to this machine until Ctrl-C",
         "port": "of --serve, or of the configuration that --nginx prints",
         "nginx": "print the nginx configuration for this server name",
-        "yank": "file name of a wheel that nothing but an exact pin may take any more",
+        "yank": "file name of a wheel to withdraw: only an exact pin takes it then",
         "unyank": "file name of a wheel to offer again",
         "reason": "why; pip shows it",
     },

@@ -50,6 +50,9 @@ def find_index(folder: str = "") -> IndexPlace:
             )
         # A plain folder of wheels is an index too; a build host's has them in a folder below.
         packages = write.PACKAGES if (path / write.PACKAGES).is_dir() else ""
+        # Any other folder that was named by mistake would get pages of an index.
+        if not packages and not any(path.glob("*.whl")) and not (path / "simple").is_dir():
+            raise RecipeError(f"{path} has no wheel", remedy="Name a folder that holds wheels.")
         return IndexPlace(path, packages)
     if nightly.path().exists():
         nightly_file = nightly.read()
