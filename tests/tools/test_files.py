@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.making import make_file, make_folder
@@ -23,6 +24,15 @@ def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path)
         temporary.with_name("never there").replace(temporary)
     assert path.read_text("utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_directory_that_takes_no_file_is_reported_by_the_name_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = OSError(errno.EROFS, "read-only", f"{tmp_path}/.file.a1b2c3")
+    monkeypatch.setattr("tempfile.mkstemp", Mock(side_effect=refusal))
+    with pytest.raises(OSError, match=r"/file'$"):
+        files.write(tmp_path / "file", "new")
 
 
 def test_a_block_that_ends_well_replaces_the_content_with_the_mode_asked_for(

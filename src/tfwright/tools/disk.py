@@ -44,7 +44,9 @@ A number could be less than what the shell has already: 1,024 files are usual.
 """
 NO_ROOM = 1 << 20
 """Bytes left on a disk that count as none: not every program says why it could not write."""
-PLACE = "Correct build_out in the host file if it leads there, or that path and its permissions."
+PLACE = (
+    "Name another path, or correct this one; builds write to build_out, which the host file names."
+)
 MOUNTED = (
     "Unmount it, and mount a disk on the directory above it: files move within that directory."
 )

@@ -98,7 +98,12 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same directory: rename is atomic only within one file system.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as fault:
+        # A name that no user knows.
+        fault.filename = str(path)
+        raise
     os.close(handle)
     temporary = Path(name)
     # Whatever goes wrong, also Ctrl-C, leaves no temporary file behind.
