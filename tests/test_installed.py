@@ -102,6 +102,13 @@ def test_it_has_the_recipes_of_the_package_and_those_of_its_directory(
     assert f"{tmp_path}/build_out" in plan
 
 
+def test_a_recipe_of_another_directory_is_said_to_be_found_there(run: Run) -> None:
+    where = "in the directory of 'tfwright init' and below it"
+    assert where in " ".join(run("plan", "--recipe", "zzz", below="elsewhere").stderr.split())
+    run("init")
+    assert where not in " ".join(run("plan", "--recipe", "zzz").stderr.split())
+
+
 def test_lint_checks_the_recipes_alone_and_needs_no_developers_tools(run: Run) -> None:
     done = run("lint")
     assert (done.returncode, "Failed" in done.stderr) == (0, False)

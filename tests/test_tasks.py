@@ -93,6 +93,11 @@ def test_invoke_without_a_command_builds_the_demo(
             "Did you mean 'invoke doctor --recipe demo'?",
         ),
         (
+            ("inspect", "a.whl", "b.whl"),
+            "'invoke inspect' does not take the word 'b.whl'",
+            "Write 'invoke inspect WHEEL'.",
+        ),
+        (
             ("match", "--tensorflow", "2.4"),
             "Unknown option '--tensorflow' of 'invoke match'",
             "Did you mean --release?",

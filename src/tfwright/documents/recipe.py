@@ -20,7 +20,7 @@ from pydantic import (
 
 from tfwright.documents import filesystem
 from tfwright.documents.composing import Composing, file_of, names_on_axes
-from tfwright.documents.filesystem import INSTALLED, SHIPPED
+from tfwright.documents.filesystem import HOST_FILE, INSTALLED, SHIPPED
 from tfwright.documents.names import (
     HERMETIC_PYTHON_NAMES,
     LONGEST_PATH,
@@ -896,11 +896,12 @@ def find(name: str, *, to_write: bool = False) -> Path:
     # A part of a name, such as "r1.8", is not like the whole.
     whole = [known for known in names() if wanted in known]
     near = did_you_mean(wanted, whole, similar=0) or did_you_mean(wanted, names())
-    raise RecipeError(
-        f"Unknown recipe {name[:LONGEST_PATH]!r}{near}",
-        remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
-        ".toml.",
+    remedy = (
+        "'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in .toml."
     )
+    if INSTALLED and not near and not (ROOT / HOST_FILE).is_file():
+        remedy += " Your own recipes are found in the directory of 'invoke init' and below it."
+    raise RecipeError(f"Unknown recipe {name[:LONGEST_PATH]!r}{near}", remedy=remedy)
 
 
 def find_editable(name: str) -> Path:

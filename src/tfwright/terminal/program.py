@@ -232,7 +232,10 @@ class CommandLine:
                 suggestion = f"Did you mean {near}? " if near else ""
                 whose = f" of 'invoke {command}'" if command else ""
                 return f"Unknown option '{word}'{whose}", suggestion + remedy
-            if "--recipe" in context.flags:
+            # A shell writes several files for a pattern.
+            if any(arg.kind is not list for arg in context.positional_args):
+                remedy = f"Write '{_usage(context)}'. {remedy}"
+            elif "--recipe" in context.flags:
                 from tfwright.documents import recipe as recipes
 
                 if near := printable.nearest(word, recipes.names()):
