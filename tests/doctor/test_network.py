@@ -36,7 +36,7 @@ def findings(
     recipe = recipe.changed(bazel=recipe.bazel.changed(version=bazel or wanted, sha256={}))
     other = OtherBazel(path=Path("/opt/bazel"), version=bazel or wanted)
     host_file = HostFile(bazels={wanted: other} if bazel else {})
-    return list(network.findings(recipe, host_file))
+    return list(network.findings(recipe, host_file, (Path("/none"),)))
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, github: str = "", index: str = "") -> list[str]:
@@ -70,9 +70,15 @@ def test_an_address_that_takes_connections_and_says_nothing_is_slow() -> None:
     assert network.SLOW in found.why
 
 
+def test_a_bazel_of_the_vault_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "find_stored", lambda *_: object())
+    (found,) = findings(monkeypatch, "no such host")
+    assert "Bazel" not in found.wanted
+
+
 def test_a_bundled_recipe_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(client, "ask")
-    assert list(network.findings(recipes.read("demo"), HostFile())) == []
+    assert list(network.findings(recipes.read("demo"), HostFile(), (Path("/none"),))) == []
 
 
 def test_a_proxy_that_wants_a_password_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,5 +64,5 @@ def inspect_host(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"
         found += requirements.examine(job.recipe, job.host_file, host)
         facts = inventory.HostInventory(job.recipe, job.host_file, host).facts()
     if not job.offline:
-        found += network.findings(job.recipe, job.host_file)
+        found += network.findings(job.recipe, job.host_file, job.places.stores)
     return facts, worst_first(found)

@@ -3,13 +3,14 @@
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tfwright.doctor.inventory import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
+from tfwright.tools.bazel.binary import find_stored
 from tfwright.tools.http import client
 from tfwright.tools.process import runner
 from tfwright.tools.python import package_clients
@@ -22,15 +23,16 @@ PATIENCE = 20.0
 SLOW = "did not answer in time"
 
 
-def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
+def findings(recipe: Recipe, host_file: HostFile, stores: Sequence[Path]) -> Iterator[Finding]:
     """Ask GitHub and pip's index where a recipe needs them; one finding for all that are alike."""
     if recipe.source.bundled:
         return
     github = ["the archives that the vault does not hold"]
     if (host_file.mirror_of(recipe.source.url) or recipe.source.url).startswith(GITHUB):
         github.insert(0, "the sources")
-    if not host_file.bazel(recipe.bazel.version):
-        github.insert(0, f"Bazel {recipe.bazel.version}")
+    version = recipe.bazel.version
+    if not (host_file.bazel(version) or find_stored(version, recipe.bazel.sha256, stores)):
+        github.insert(0, f"Bazel {version}")
     packages = len(recipe.host.requirements) + len(recipe.verify.requirements)
     with ThreadPoolExecutor(1) as other:
         answer = other.submit(client.ask, GITHUB, (SECONDS, SECONDS))

@@ -153,7 +153,7 @@ def test_a_machine_for_which_npm_has_no_bazel_is_not_advised_to_install_npm(
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     fault = refused(obtain)
     assert re.fullmatch("npm: npm has no Bazel package for .*-riscv64", fault.evidence.lines[1])
-    assert fault.remedy.startswith(f"Bring bazel-{VERSION}-")
+    assert fault.remedy.startswith(f"Check the network and its proxy. Or: Bring bazel-{VERSION}-")
 
 
 def test_when_no_way_leads_anywhere_each_says_why_and_the_remedy_names_the_file(

@@ -193,6 +193,8 @@ def _try_ways(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
                 failures.append(f"{origin}: {why}")
     lacks_npm = "npm" in ways and platform_name() in PACKAGES and not shutil.which("npm")
     advice = "Install npm, whose registry has copies of Bazel's releases. Or: " if lacks_npm else ""
+    if not advice and any("cannot be reached" in failure for failure in failures):
+        advice = "Check the network and its proxy. Or: "
     # Each way's own reason: which of them can be opened, only the reader knows.
     raise SupplyError(
         f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
