@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.nightly.fake import host_with
 from tests.nightly.test_pages import Checked
 
+from tfwright.documents.nightly import Target
 from tfwright.nightly import night
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, failure_digest
@@ -108,6 +110,11 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
 
 
 @pytest.mark.medium
+def test_a_recipe_for_any_python_is_shown_with_the_one_that_its_wheel_is_for() -> None:
+    here = "{}.{}".format(*sys.version_info)
+    assert views.facts_of(Target(name="demo", recipe="demo")).python == here
+
+
 def test_many_recipes_are_grouped_by_release_and_found_in_the_matrix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,7 +205,7 @@ def watch(
 def _hold_lock(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
     """Hold the directory's lock; two hosts may share the directory."""
     remedy = "Wait for it, or add --wait; nothing was changed."
-    return file_lock.locked(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
+    return file_lock.locked(directory / LOCK, "a night", wait=wait, remedy=remedy)
 
 
 def _plan_targets(

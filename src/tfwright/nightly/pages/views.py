@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,11 +60,14 @@ def facts_of(target: Target) -> TargetFacts:
     capabilities = next(
         (str(answers[name]) for name in recipes.CAPABILITIES if name in answers), ""
     )
-    release = recipe.source.release
+    release, python = recipe.source.release, recipe.host.python
+    # Its wheel is for the Python that built it.
+    if python == "any" and not recipe.host.image:
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return TargetFacts(
         redact_text(recipe.summary),
         "" if release == NO_RELEASE else str(release),
-        recipe.host.python,
+        python,
         ", ".join(recipe.verify.architectures) or capabilities.replace(",", ", ") or "CPU",
     )
 
