@@ -61,4 +61,5 @@ def show(cost: "Cost") -> None:
         text.heading("Slowest actions")
         text.table(NAMED, [(f"  {duration(act.seconds)}", act.name) for act in cost.slowest])
     text.heading("On disk")
-    text.table(NAMED, [(f"  {text.as_size(size)}", name) for name, size in cost.disk.items()])
+    taken = [(f"  {text.as_size(size)}", name) for name, size in cost.disk.items() if size]
+    text.table(NAMED, taken)
