@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_file, make_program
+from tests.making import Maker, find_text, make_file, make_program
 from tests.remedies.following import CommandLine, failing
 from tests.tools.bazel.test_binary import VERSION, fake
 
@@ -42,11 +42,12 @@ def test_a_limit_is_raised_by_the_command_that_is_shown(number: int, soft: int) 
 
 
 def test_another_port_is_chosen_or_the_program_that_uses_it_is_stopped(
-    shell: CommandLine, tmp_path: Path
+    shell: CommandLine, make_wheel: Maker, tmp_path: Path
 ) -> None:
+    folder = make_wheel().parent
     with server.listening(tmp_path) as other:
         port = other.server_address[1]
-        command = f"invoke index --folder {tmp_path} --serve --port {port}"
+        command = f"invoke index --folder {folder} --serve --port {port}"
         shell.remedy(command, "--port")
         with server.listening(tmp_path) as free:
             assert free.server_address[1] != port

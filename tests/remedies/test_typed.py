@@ -48,7 +48,6 @@ RETYPED = [
     ("invoke schema --document none", r"\w+(?=[,.])", "invoke schema --document {shown}"),
     ("invoke vault --gc --links", "one of them at a time", "invoke vault --gc"),
     ("invoke vault --gc --links", "one of them at a time", "invoke vault --verify"),
-    ("invoke index --folder {new}/a", "^Name a folder that holds", "invoke index --folder {new}"),
 ]
 
 
@@ -57,6 +56,18 @@ def test_a_command_is_typed_as_its_message_shows(
     shell: CommandLine, fails: str, shows: str, then: str, tmp_path: Path
 ) -> None:
     shell.retype(fails, shows, then, new=str(tmp_path))
+
+
+@pytest.mark.parametrize("named", ["none", ""], ids=["none is there", "it has no wheel"])
+def test_a_folder_that_holds_wheels_is_named(
+    shell: CommandLine, make_wheel: Maker, tmp_path: Path, named: str
+) -> None:
+    made = make_wheel().parent
+    shell.retype(
+        f"invoke index --folder {tmp_path / named}",
+        "^Name a folder that holds",
+        f"invoke index --folder {made}",
+    )
 
 
 def test_a_copy_gets_the_option_and_another_name(shell: CommandLine, tmp_path: Path) -> None:
