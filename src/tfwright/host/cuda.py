@@ -1,7 +1,7 @@
 """Where a recipe expects CUDA and cuDNN on this host, and which GPUs it builds for."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,11 @@ BY_CLANG = frozenset(
 
 CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
 """What names the GPUs to compile for: with the host's CUDA, and with one that Bazel downloads."""
+
+
+def capabilities_variable(answers: Collection[str]) -> str:
+    """Return which of the answers names the GPUs: from 2.18 on the second of `CAPABILITIES`."""
+    return CAPABILITIES[CAPABILITIES[1] in answers]
 
 
 def uses_cuda(recipe: Recipe) -> bool:
@@ -104,13 +109,14 @@ def in_force(recipe: Recipe, tree: compatibility.Hermetic | None) -> CudaInForce
     stated, clang = Stated.by(recipe), compiled_by_clang(recipe)
     elsewhere = recipe.source.own_interface
     tree = None if elsewhere else tree
-    gpus = stated.flag(CAPABILITIES[tree is not None])
+    variable = CAPABILITIES[tree is not None]
+    gpus = stated.flag(variable)
     if not gpus and clang and not elsewhere:
         # This configuration of the tree states them again, after those of ./configure.
         release = recipe.source.release
         set_again = tree.clang_architectures if tree else compatibility.clang_configuration(release)
         gpus = ",".join(set_again)
-    gpus = gpus or stated.answer(CAPABILITIES[tree is not None])
+    gpus = gpus or stated.answer(variable)
     if tree is None:
         return CudaInForce(
             recipe.host.cuda or stated.of("TF_CUDA_VERSION"),

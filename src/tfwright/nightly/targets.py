@@ -20,6 +20,7 @@ from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
+from tfwright.host.cuda import capabilities_variable
 from tfwright.host.place import NOTHING
 from tfwright.nightly.builds import CommitLine, FollowedCommit
 from tfwright.pipeline import host_facts
@@ -32,8 +33,6 @@ from tfwright.tools.git.remote import Remote
 from tfwright.tools.git.repository import GitRepository
 from tfwright.wheel.seal import sealing
 
-CAPABILITIES = ("HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILITIES")
-"""The answers that hold compute capabilities: from 2.18 on the first one decides."""
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
 PROGRAMS = {
@@ -79,7 +78,7 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
 def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     """Put other compute capabilities into the answers, the flags and the checks of a recipe."""
     answers = content["configure"]["answers"]
-    name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
+    name = capabilities_variable(answers)
     composing.set_flag(content, name, str(answers.get(name, "")), capabilities)
     answers[name] = capabilities
     names = capabilities.replace(".", "").split(",")

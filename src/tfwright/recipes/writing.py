@@ -28,7 +28,7 @@ from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_older
-from tfwright.host.cuda import CAPABILITIES
+from tfwright.host.cuda import CAPABILITIES, capabilities_variable
 from tfwright.lock import packages
 from tfwright.match import pins, releases
 from tfwright.match.pins import DerivedPin, Toolkit
@@ -39,6 +39,7 @@ from tfwright.rules import tree_files
 from tfwright.rules.patched_tree import BAZELRC
 from tfwright.terminal import console
 from tfwright.tools import files, toml_editing
+from tfwright.tools.git import demo
 from tfwright.tools.git.remote import Remote, named_commit
 from tfwright.tools.render import render
 
@@ -384,9 +385,7 @@ class _Draft:
     def _wheel_checks(self) -> dict[str, object]:
         """Return what verify checks in the wheel, which follows from the answers."""
         floors: dict[str, object] = {}
-        capabilities = next(
-            (self.answers[name] for name in CAPABILITIES if name in self.answers), '""'
-        )
+        capabilities = self.answers.get(capabilities_variable(self.answers), '""')
         if made_for := list(filter(None, capabilities.strip("\"'").split(","))):
             # PTX may be in it or not, which nothing is said of here.
             names = [part if "_" in part else f"sm_{part.replace('.', '')}" for part in made_for]
@@ -436,7 +435,7 @@ def copy_recipe(path: Path, name: str, folder: str = "") -> NewRecipe:
     files.write(target, schemas.with_comment(head, text, target.parent))
     made = [target]
     # Or the wheelhouse could hold only one of the two wheels. A TensorFlow keeps its name.
-    if original.source.url == "bundled:demo":
+    if original.source.url == demo.URL:
         own = re.sub(r"\W+", "_", f"tfwright_demo_{name.lower()}")
         toml_editing.put(target, ("package", "project_name"), own, "the wheel's own name")
     for place, packages_of in copied_pins(path, target):

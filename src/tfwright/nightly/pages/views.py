@@ -12,6 +12,7 @@ from itertools import takewhile
 from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.documents.release import NO_RELEASE
 from tfwright.errors import TfwrightError
+from tfwright.host.cuda import capabilities_variable
 from tfwright.nightly import builds as build_documents
 from tfwright.nightly import targets as recipes
 from tfwright.nightly.builds import NightlyBuild
@@ -57,9 +58,7 @@ def facts_of(target: Target) -> TargetFacts:
     except TfwrightError:
         return TargetFacts()
     answers = recipe.configure.answers
-    capabilities = next(
-        (str(answers[name]) for name in recipes.CAPABILITIES if name in answers), ""
-    )
+    capabilities = str(answers.get(capabilities_variable(answers), ""))
     release, python = recipe.source.release, recipe.host.python
     # Its wheel is for the Python that built it.
     if python == "any" and not recipe.host.image:
